@@ -18,14 +18,14 @@ from typing import Any
 
 import pytest
 
-from harness.allowances import exceeded, told, unmet
+from harness.allowances import exceeded, summary_lines, unmet
 from harness.embedded_server import EmbeddedServer
 from harness.karpenter import HOW_TO_GET_IT, karpenter_folder
 from harness.kueue import HOW_TO_GET_KUEUE, kueue_folder
 from harness.processes import Process
 from harness.real_server import HOW_TO_GET_THEM, RealServer, binaries
 from harness.server import Server
-from harness.server_pair import Both, report_path
+from harness.server_pair import ServerPair, report_path
 from real.allowed_differences import ALLOWED, DRAWN
 
 # Less garbage collection in the real programs: a start of kube-apiserver takes 1.2 s of CPU time instead of 1.9 s.
@@ -108,12 +108,12 @@ def embedded_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedd
 
 
 @pytest.fixture(scope="session")
-def both(
+def servers(
     real_server: RealServer,
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
     met_allowances: Counter[str],
-) -> Iterator[Both]:
+) -> Iterator[ServerPair]:
     second: Server
     twin: RealServer | None = None
     if os.environ.get("HEADGATE_COMPARE") == "real,real":
@@ -121,7 +121,7 @@ def both(
         second = twin = RealServer(tmp_path_factory.mktemp("twin"), folder, "real again")
     else:
         second = request.getfixturevalue("embedded_server")
-    pair = Both(real_server, second, () if twin else ALLOWED, report_path(), met_allowances)
+    pair = ServerPair(real_server, second, () if twin else ALLOWED, report_path(), met_allowances)
     yield pair
     pair.close()
     if twin:
@@ -131,7 +131,7 @@ def both(
 @pytest.fixture(scope="session")
 def governed(
     kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory, met_allowances: Counter[str]
-) -> Iterator[Both]:
+) -> Iterator[ServerPair]:
     """Another pair, in which more happens: controllers keep quotas, containers may be privileged, events expire."""
     folder = tmp_path_factory.mktemp("governed")
     real = RealServer(folder / "real", kube_binaries, flags=("--allow-privileged=true", f"--event-ttl={EVENT_TTL}"))
@@ -146,7 +146,7 @@ def governed(
     )
     flags = ("--components", "apiserver,controllers", "--allow-privileged=true", "--event-ttl", EVENT_TTL)
     ours = EmbeddedServer(folder / "ours", kube_binaries / "kubectl", flags)
-    pair = Both(real, ours, ALLOWED, report_path(), met_allowances)
+    pair = ServerPair(real, ours, ALLOWED, report_path(), met_allowances)
     yield pair
     pair.close()
     manager.stop()
@@ -208,7 +208,7 @@ def pytest_testnodedown(node: Any, error: Any) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    if met := told(ALLOWED, config.stash[MET]):
+    if met := summary_lines(ALLOWED, config.stash[MET]):
         terminalreporter.section("allowed differences, met and at most")
         for line in met:
             terminalreporter.write_line(line)

@@ -16,7 +16,7 @@ import pytest
 
 import garbage_collector
 from embedded import TOKEN, Embedded, a_pod
-from harness.webhook_server import HookServer
+from harness.webhook_server import WebhookServer
 from headgate.apiserver.io.api_server import APIServer
 from headgate.apiserver.request.messages import (
     LONG_BYTES,
@@ -393,7 +393,7 @@ def test_a_long_answer_of_a_webhook_keeps_the_event_loop_no_longer_than_a_long_b
         assert await _longest_turn_s(endpoint, "POST", MAPS, {"metadata": {"name": "grown"}}) < BOUND_S
         assert len(json.loads((await send(endpoint, "GET", f"{MAPS}/grown")).body)["data"]) == 60_000
 
-    with HookServer(tmp_path) as hooks:
+    with WebhookServer(tmp_path) as hooks:
         hooks.hooks["/grow"] = answer
         play(scenario)
 

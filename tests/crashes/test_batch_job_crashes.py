@@ -110,7 +110,7 @@ def goes_after_its_time(world: CrashingWorld) -> None:
     world.advance(20)
 
 
-STORIES = [completes, completes_by_index, fails, fails_by_index, is_suspended_and_resumed, goes_after_its_time]
+SCENARIOS = [completes, completes_by_index, fails, fails_by_index, is_suspended_and_resumed, goes_after_its_time]
 
 
 def end_of(world: World) -> Object:
@@ -124,8 +124,8 @@ def end_of(world: World) -> Object:
     return {**kept, "failed": status.get("failed"), "conditions": told, "pods": phases}
 
 
-@pytest.mark.parametrize("story", STORIES)
-def test_the_end_is_the_same_whenever_somebody_dies(story: Callable[[CrashingWorld], None]) -> None:
-    ends = run_with_crashes(a_world, story, lambda title, world: end_of(world))
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_the_end_is_the_same_whenever_somebody_dies(scenario: Callable[[CrashingWorld], None]) -> None:
+    ends = run_with_crashes(a_world, scenario, lambda title, world: end_of(world))
     expected = ends[UNDISTURBED]
     assert {title: end for title, end in ends.items() if end != expected} == {}

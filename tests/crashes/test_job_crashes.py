@@ -1,6 +1,6 @@
 """Jobs in queues whose controllers die at every write, or with whom somebody meddles: every revision is judged.
 
-The stories are told on the embedded server and a clock of our own. Kills of real processes are ``tests/wire``'s.
+The scenarios are told on the embedded server and a clock of our own. Kills of real processes are ``tests/wire``'s.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ QUEUE = f"{API}/clusterqueues/cq"
 CHECKS = f"{API}/admissionchecks"
 
 
-# -- stories -------------------------------------------------------------------------------------------------------
+# -- scenarios -------------------------------------------------------------------------------------------------------
 
 
 def preempted(world: CrashingWorld) -> None:
@@ -88,7 +88,7 @@ def gated(world: CrashingWorld) -> None:
 
 _CONTROLLER = {"controllerName": "example.com/checks"}
 _LONG_AGO = "2020-01-01T00:00:00Z"
-_STORIES: dict[str, tuple[Callable[[CrashingWorld], None], dict[str, Any]]] = {
+_SCENARIOS: dict[str, tuple[Callable[[CrashingWorld], None], dict[str, Any]]] = {
     "preempted": (preempted, PREEMPTION),
     "drained": (drained, PREEMPTION),
     "checked": (checked, {}),
@@ -97,9 +97,9 @@ _STORIES: dict[str, tuple[Callable[[CrashingWorld], None], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", _STORIES)
+@pytest.mark.parametrize("name", _SCENARIOS)
 def test_a_death_at_any_write_is_seen_by_nobody(name: str) -> None:
-    story, spec = _STORIES[name]
+    scenario, spec = _SCENARIOS[name]
 
     def make() -> CrashingWorld:
         return audited(a_world(**spec))
@@ -112,7 +112,7 @@ def test_a_death_at_any_write_is_seen_by_nobody(name: str) -> None:
         assert job(world, "low")["spec"]["suspend"] is False, title
         assert_tidy(world, title)
 
-    run_with_crashes(make, story, look)
+    run_with_crashes(make, scenario, look)
 
 
 # -- meddling ------------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ def assert_tidy(world: World, title: str) -> None:
             assert f"{K}/managed" not in pod["metadata"].get("finalizers", ()), (title, name)
 
 
-# -- stories -------------------------------------------------------------------------------------------------------
+# -- scenarios -------------------------------------------------------------------------------------------------------
 
 
 def alone(world: CrashingWorld) -> None:
@@ -69,16 +69,16 @@ def replaced(world: CrashingWorld) -> None:
     world.advance(30)
 
 
-_STORIES: dict[str, tuple[Callable[[CrashingWorld], None], list[str]]] = {
+_SCENARIOS: dict[str, tuple[Callable[[CrashingWorld], None], list[str]]] = {
     "alone": (alone, ["low"]),
     "together": (together, ["low-0", "low-1"]),
     "replaced": (replaced, ["low-3", "low-4"]),
 }
 
 
-@pytest.mark.parametrize("name", _STORIES)
+@pytest.mark.parametrize("name", _SCENARIOS)
 def test_a_death_at_any_write_is_seen_by_nobody(name: str) -> None:
-    story, at_work = _STORIES[name]
+    scenario, at_work = _SCENARIOS[name]
 
     def look(title: str, world: CrashingWorld) -> None:
         world.check(world)
@@ -88,7 +88,7 @@ def test_a_death_at_any_write_is_seen_by_nobody(name: str) -> None:
         assert set(at_work) <= set(running), (title, running)
         assert_tidy(world, title)
 
-    run_with_crashes(judged, story, look)
+    run_with_crashes(judged, scenario, look)
 
 
 def test_a_pod_that_has_to_make_room_before_its_gate_is_lifted_waits_and_gets_its_turn() -> None:
@@ -134,7 +134,7 @@ def write_to_all(world: World) -> None:
 def test_whoever_meddles_with_a_group_whenever_the_other_one_gets_its_turn_and_nothing_is_left(
     meddle: Callable[[World], None],
 ) -> None:
-    def story(world: CrashingWorld) -> None:
+    def scenario(world: CrashingWorld) -> None:
         add_group(world, "low", priority="low")
         world.advance(2)
         add_group(world, "high", priority="high", ends="Succeeded")
@@ -145,7 +145,7 @@ def test_whoever_meddles_with_a_group_whenever_the_other_one_gets_its_turn_and_n
         assert has(world, "high", "Finished"), title
         assert_tidy(world, title)
 
-    run_with_interference(judged, story, meddle, look)
+    run_with_interference(judged, scenario, meddle, look)
 
 
 def _is_leaving(pod: dict[str, dict[str, object]]) -> bool:

@@ -1,4 +1,4 @@
-"""Pods in Kueue's queues that are preempted, replaced and deleted, whose controllers die at writes of a story."""
+"""Pods in Kueue's queues that are preempted, replaced and deleted, whose controllers die at writes of a scenario."""
 
 from __future__ import annotations
 
@@ -51,10 +51,12 @@ def replaced(world: CrashingWorld) -> None:
 
 
 @pytest.mark.parametrize("features", [None, SLOW])
-@pytest.mark.parametrize("story", [preempted, replaced])
-def test_a_death_at_any_write_changes_nothing_in_the_end(story: Callable[[CrashingWorld], None], features: Any) -> None:
+@pytest.mark.parametrize("scenario", [preempted, replaced])
+def test_a_death_at_any_write_changes_nothing_in_the_end(
+    scenario: Callable[[CrashingWorld], None], features: Any
+) -> None:
     def make() -> CrashingWorld:
-        cpu = 2 if story is preempted else 3
+        cpu = 2 if scenario is preempted else 3
         world = a_world(cpu, features, kubelet=SlowKubelet, **PREEMPTION)
         world.check = no_gate_is_lifted_without_quota
         return world
@@ -68,7 +70,7 @@ def test_a_death_at_any_write_changes_nothing_in_the_end(story: Callable[[Crashi
         stuck = [name for name, each in pods(world).items() if "deletionTimestamp" in each["metadata"]]
         assert not stuck, title
 
-    run_with_crashes(make, story, look, stride=5 if features is None else 11)
+    run_with_crashes(make, scenario, look, stride=5 if features is None else 11)
 
 
 def finished(world: CrashingWorld) -> None:
@@ -87,8 +89,10 @@ def abandoned(world: CrashingWorld) -> None:
     world.advance(100)
 
 
-@pytest.mark.parametrize("story", [finished, abandoned])
-def test_nothing_is_left_of_pods_that_are_gone_whoever_died_meanwhile(story: Callable[[CrashingWorld], None]) -> None:
+@pytest.mark.parametrize("scenario", [finished, abandoned])
+def test_nothing_is_left_of_pods_that_are_gone_whoever_died_meanwhile(
+    scenario: Callable[[CrashingWorld], None],
+) -> None:
     def make() -> CrashingWorld:
         world = a_world(cpu=3, kubelet=SlowKubelet)
         world.check = no_gate_is_lifted_without_quota
@@ -98,4 +102,4 @@ def test_nothing_is_left_of_pods_that_are_gone_whoever_died_meanwhile(story: Cal
         assert not pods(world), title
         assert not workloads(world), title
 
-    run_with_crashes(make, story, look, stride=5)
+    run_with_crashes(make, scenario, look, stride=5)

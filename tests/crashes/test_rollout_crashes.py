@@ -1,6 +1,6 @@
 """Deployments and CronJobs whose controllers die at every write, before it is sent and after it was carried out.
 
-Each story is told once undisturbed and then with one death per telling. While it is told, promises are judged after
+Each scenario is told once undisturbed and then with one death per telling. While it is told, promises are judged after
 every write: never more pods than allowed, never fewer ready ones than promised, nobody without an owner. In the end
 everybody must have what the undisturbed telling ended with.
 """
@@ -105,7 +105,7 @@ def _pod(pod: Object) -> tuple[Any, ...]:
     return owner["kind"], owner["name"], image, facts.phase_of(pod), tuple(pod["metadata"].get("finalizers") or ())
 
 
-# -- stories ---------------------------------------------------------------------------------------------------------
+# -- scenarios ---------------------------------------------------------------------------------------------------------
 
 
 def template(image: str = "one", restart: str = "Always", ends: str = "", **labels: str) -> Object:
@@ -148,16 +148,16 @@ def never_twice_for_one_time(world: World) -> None:
     assert len(set(times)) == len(times)
 
 
-STORIES: dict[str, tuple[Scenario, Judge, int]] = {
+SCENARIOS: dict[str, tuple[Scenario, Judge, int]] = {
     "a deployment that rolls out, and back as it shrinks": (roll_out, rolling_promises, 50),
     "a cron job and its history": (by_the_clock, never_twice_for_one_time, 30),
 }
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_a_death_at_any_write_breaks_no_promise_and_changes_no_end(name: str) -> None:
-    story, judge, writes = STORIES[name]
-    ends = run_with_crashes(making(judge), story, lambda title, world: (ending(world), world.writes))
+    scenario, judge, writes = SCENARIOS[name]
+    ends = run_with_crashes(making(judge), scenario, lambda title, world: (ending(world), world.writes))
     expected, written = ends[UNDISTURBED]
-    assert written >= writes, "too little happens in this story"
+    assert written >= writes, "too little happens in this scenario"
     assert {title: end for title, (end, _) in ends.items() if end != expected} == {}

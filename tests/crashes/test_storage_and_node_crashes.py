@@ -117,9 +117,9 @@ def _plain(value: Any) -> Any:
     return "a made volume" if isinstance(value, str) and value.startswith("pvc-") else value
 
 
-@pytest.mark.parametrize("story", [binds_and_releases, makes_and_removes, brings_a_claim, a_node_falls_silent])
-def test_the_end_is_the_same_whenever_somebody_dies(story: Callable[[CrashingWorld], None]) -> None:
-    ends = run_with_crashes(a_world, story, lambda title, world: seen(world))
+@pytest.mark.parametrize("scenario", [binds_and_releases, makes_and_removes, brings_a_claim, a_node_falls_silent])
+def test_the_end_is_the_same_whenever_somebody_dies(scenario: Callable[[CrashingWorld], None]) -> None:
+    ends = run_with_crashes(a_world, scenario, lambda title, world: seen(world))
     expected = ends[UNDISTURBED]
     assert any(expected)
     assert {title: end for title, end in ends.items() if end != expected} == {}

@@ -82,7 +82,7 @@ def exceeded(allowances: Iterable[Allowance], met: Counter[str], scale: float = 
     ]
 
 
-def told(allowances: Sequence[Allowance], met: Counter[str]) -> list[str]:
+def summary_lines(allowances: Sequence[Allowance], met: Counter[str]) -> list[str]:
     """One line for each allowance that was met."""
     return [f"{met[each.name]:5} of {each.at_most:5}  {each.name}" for each in allowances if met[each.name]]
 

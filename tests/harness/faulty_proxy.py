@@ -1,8 +1,8 @@
 """A wire between a client and an API server that loses answers after the server acted, lies about errors, cuts watches.
 
 It speaks plain HTTP to the client, whose kubeconfig points here, and TLS to the server. Nothing is spoiled until
-:meth:`FaultyWire.spoil` is called; what was done to whom is counted. :meth:`FaultyWire.refuse` and
-:meth:`FaultyWire.hold_watches` fail one thing for sure instead of all by chance. Every write that was passed on is
+:meth:`FaultyProxy.spoil` is called; what was done to whom is counted. :meth:`FaultyProxy.refuse` and
+:meth:`FaultyProxy.hold_watches` fail one thing for sure instead of all by chance. Every write that was passed on is
 written down with the moment, so a test can tell who still wrote when.
 """
 
@@ -30,7 +30,7 @@ _ERROR = b"HTTP/1.1 500 Internal Server Error\r\nContent-Type: application/json\
 _READS = ("GET", "HEAD")
 
 
-class FaultyWire:
+class FaultyProxy:
     """``kubeconfig`` is for the client. ``server`` may be another one, or move, while this runs."""
 
     def __init__(self, server: Server, folder: Path, seed: int = 1) -> None:
@@ -130,8 +130,8 @@ class FaultyWire:
 class _Line:
     """One connection of the client, and the one to the server that goes with it."""
 
-    def __init__(self, wire: FaultyWire, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._wire = wire
+    def __init__(self, proxy: FaultyProxy, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._wire = proxy
         self._reader, self._writer = reader, writer
         self._server: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 

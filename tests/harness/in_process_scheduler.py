@@ -25,7 +25,7 @@ from unit.scheduling.world import configured
 T = TypeVar("T")
 
 
-class Live:
+class InProcessScheduler:
     """It serves `default-scheduler`, with these plugins at all points that they have methods for."""
 
     def __init__(self, server: Server, *plugins: Any, known: Iterable[Any] = (), **document: Any) -> None:
@@ -35,7 +35,7 @@ class Live:
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         self._problem: BaseException | None = None
 
-    def __enter__(self) -> Live:
+    def __enter__(self) -> InProcessScheduler:
         self._thread.start()
         self._started.wait()
         if self._problem is not None:

@@ -21,7 +21,7 @@ import yaml
 from harness.compare import Difference, Seen, differences
 from harness.normalise import Normaliser
 from harness.server import JSON_TYPE, Result, Server
-from harness.server_pair import Both
+from harness.server_pair import ServerPair
 
 AGE = re.compile(r"(?<=\s)\d{1,3}(?:ms|s)(?=\s|$)|\(\d{1,3}s ago\)|(?<=\s)\d{1,2}m\d{0,2}s?(?=\s|$)", re.M)
 ADDRESS = re.compile(r"\b10\.\d+\.\d+\.\d+\b(?!/)")
@@ -71,15 +71,15 @@ def k(
     return Command(line, stdin, editor, only, until)
 
 
-def agree(both: Both, name: str, namespace: str, script: Sequence[Scripted]) -> None:
-    left, right = both.on_each(lambda server: Session(server, namespace).run(script))
+def agree(servers: ServerPair, name: str, namespace: str, script: Sequence[Scripted]) -> None:
+    left, right = servers.on_each(lambda server: Session(server, namespace).run(script))
     found: list[Difference] = []
     answers: dict[str, tuple[Seen, Seen]] = {}
     for number, (command, one, other) in enumerate(zip(script, left, right, strict=True), 1):
         title = f"{number}. kubectl {command.line}"
         answers[title] = (one, other)
         found += differences(name, title, one, other)
-    both.judge(found, answers)
+    servers.judge(found, answers)
 
 
 class Session:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from harness.scheduler_audit import Audit, cpu_of
+from harness.scheduler_audit import SchedulerAudit, cpu_of
 from harness.scheduler_process import scheduled_reason
 from harness.server import Server
 from headgate.capacity.api.stamp import read_stamp
@@ -30,7 +30,7 @@ class _Seen(NamedTuple):
     stamp: str
 
 
-class QueueAudit(Audit):
+class QueueAudit(SchedulerAudit):
     """``tree``: the queues by name, with what they may use, in whole cpus. The pods are created with our gate."""
 
     def __init__(self, server: Server, room: Mapping[str, int], tree: Mapping[str, Limit]) -> None:

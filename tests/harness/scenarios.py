@@ -25,7 +25,7 @@ MERGE = {"Content-Type": "application/merge-patch+json"}
 Object = dict[str, Any]
 
 
-class Place:
+class ScenarioCluster:
     """One cluster as one story sees it. `ns` is a namespace that the story has for itself; it may make more."""
 
     def __init__(self, server: Server, name: str) -> None:
@@ -41,20 +41,20 @@ class Place:
         return self.post("/api/v1/namespaces", body)
 
     def post(self, path: str, body: Object) -> Object:
-        return self._sent("POST", path, body, JSON_TYPE)
+        return self._send("POST", path, body, JSON_TYPE)
 
     def patch(self, path: str, body: Object) -> Object:
-        return self._sent("PATCH", path, body, MERGE)
+        return self._send("PATCH", path, body, MERGE)
 
     def delete(self, path: str, policy: str | None = None) -> Object:
-        return self._sent("DELETE", path, {"propagationPolicy": policy} if policy else {}, JSON_TYPE)
+        return self._send("DELETE", path, {"propagationPolicy": policy} if policy else {}, JSON_TYPE)
 
     def kubectl(self, line: str) -> None:
         """Runs and notes a command of kubectl, which waits as it waits for people."""
         done = self.server.kubectl(["-n", self.ns, *line.split()])
         self.note(f"kubectl {line}", [done.exit, done.stdout, done.stderr])
 
-    def _sent(self, method: str, path: str, body: Object, headers: Mapping[str, str]) -> Object:
+    def _send(self, method: str, path: str, body: Object, headers: Mapping[str, str]) -> Object:
         answer = self.server.request(method, path, headers, json.dumps(body).encode())
         assert answer.status < 300, f"{self.server.name}: {method} {path}: {answer.status} {answer.body!r}"
         sent: Object = answer.json()
@@ -94,70 +94,70 @@ class Place:
 
     def note_all(self, path: str) -> None:
         """Every object of a collection, by name. What the cluster puts into every namespace is a story of its own."""
-        found = [each for each in self.items(path) if each["metadata"]["name"] not in EVERYWHERE]
+        found = [each for each in self.items(path) if each["metadata"]["name"] not in IN_EVERY_NAMESPACE]
         self.note(f"GET {path}", {"items": sorted(found, key=lambda each: str(each["metadata"]["name"]))})
 
 
-EVERYWHERE = ("kube-root-ca.crt", "default")
-Telling = Callable[[Place], None]
+IN_EVERY_NAMESPACE = ("kube-root-ca.crt", "default")
+ScenarioFunction = Callable[[ScenarioCluster], None]
 
 
 @dataclass(frozen=True)
-class Story:
+class Scenario:
     """`before` is told before controllers run; where they run already, at the beginning."""
 
     name: str
-    tell: Telling
-    before: Telling | None = None
+    run: ScenarioFunction
+    prepare: ScenarioFunction | None = None
 
 
 @dataclass
-class Told:
+class ScenarioResult:
     """What a story noted on one cluster, and where it got stuck."""
 
     notes: list[tuple[str, Any]] = field(default_factory=list)
-    trouble: str = ""
+    failure: str = ""
 
 
-class Teller:
+class ScenarioRunner:
     """Tells stories on one cluster, all at the same time, or at most so many."""
 
     def __init__(
         self,
         server: Server,
-        stories: Sequence[Story],
-        make: Callable[[Server, str], Place] = Place,
+        scenarios: Sequence[Scenario],
+        make: Callable[[Server, str], ScenarioCluster] = ScenarioCluster,
         at_once: int | None = None,
     ) -> None:
-        self._places = {story.name: make(server, story.name) for story in stories}
-        self._stories = stories
-        self._threads = ThreadPoolExecutor(at_once or max(1, len(stories)))
+        self._clusters = {scenario.name: make(server, scenario.name) for scenario in scenarios}
+        self._scenarios = scenarios
+        self._threads = ThreadPoolExecutor(at_once or max(1, len(scenarios)))
 
     def prepare(self) -> None:
-        for story in self._stories:
-            if story.before is not None:
-                story.before(self._places[story.name])
+        for scenario in self._scenarios:
+            if scenario.prepare is not None:
+                scenario.prepare(self._clusters[scenario.name])
 
-    def tell_all(self) -> Callable[[], dict[str, Told]]:
+    def start(self) -> Callable[[], dict[str, ScenarioResult]]:
         """Starts them all; call what is returned to wait for their ends."""
-        futures = {story.name: self._threads.submit(self._tell, story) for story in self._stories}
+        futures = {scenario.name: self._threads.submit(self._run, scenario) for scenario in self._scenarios}
         return lambda: {name: future.result() for name, future in futures.items()}
 
-    def _tell(self, story: Story) -> Told:
-        place = self._places[story.name]
+    def _run(self, scenario: Scenario) -> ScenarioResult:
+        cluster = self._clusters[scenario.name]
         try:
-            story.tell(place)
+            scenario.run(cluster)
         except (AssertionError, KeyError, ValueError, OSError, subprocess.TimeoutExpired) as trouble:
-            return Told(place.notes, f"{type(trouble).__name__}: {trouble}")
-        return Told(place.notes)
+            return ScenarioResult(cluster.notes, f"{type(trouble).__name__}: {trouble}")
+        return ScenarioResult(cluster.notes)
 
     def close(self) -> None:
         self._threads.shutdown()
 
 
-def compared(name: str, real: Told, ours: Told) -> Iterator[Difference]:
+def compare_results(name: str, real: ScenarioResult, ours: ScenarioResult) -> Iterator[Difference]:
     """Where two tellings of a story part."""
-    yield from differences(name, "how it went", _seen(real.trouble), _seen(ours.trouble))
+    yield from differences(name, "how it went", _seen(real.failure), _seen(ours.failure))
     for (title, one), (other_title, other) in zip(real.notes, ours.notes, strict=False):
         yield from differences(name, title, _seen([title, one]), _seen([other_title, other]))
 

@@ -16,7 +16,7 @@ from harness.server import Server
 Object = dict[str, Any]
 
 
-class Audit(PodWatch):
+class SchedulerAudit(PodWatch):
     """``room``: how much cpu each node has, in whole ones, as all pods ask for it."""
 
     def __init__(self, server: Server, room: Mapping[str, int]) -> None:

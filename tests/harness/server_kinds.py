@@ -9,12 +9,12 @@ from pathlib import Path
 from harness.embedded_server import EmbeddedServer
 from harness.real_server import RealServer
 
-MAKES = ("embedded", "real")
+SERVER_KINDS = ("embedded", "real")
 
 
 @contextlib.contextmanager
-def started(make: str, folder: Path, programs: Path) -> Iterator[EmbeddedServer | RealServer]:
-    server = RealServer(folder, programs) if make == "real" else EmbeddedServer(folder, programs / "kubectl")
+def running_server(kind: str, folder: Path, programs: Path) -> Iterator[EmbeddedServer | RealServer]:
+    server = RealServer(folder, programs) if kind == "real" else EmbeddedServer(folder, programs / "kubectl")
     try:
         yield server
     finally:

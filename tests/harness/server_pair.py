@@ -24,7 +24,7 @@ from harness.request_cases import AnyStep, Case, Events, Step, slug
 from harness.server import Server
 
 
-class Both:
+class ServerPair:
     """The two servers of a comparison; the first is always a real one."""
 
     def __init__(
@@ -37,13 +37,13 @@ class Both:
         self._met = met
         self._threads = ThreadPoolExecutor(2)
 
-    def agree(self, case: Case, tellings: int = 1, prepare: Callable[[Server, str], None] = lambda *_: None) -> None:
+    def compare(self, case: Case, attempts: int = 1, prepare: Callable[[Server, str], None] = lambda *_: None) -> None:
         """``tellings``: how often a case is told, each time in a namespace of its own, while the real server does not
         do what it is waited for: then it lost a race with itself, and there is nothing to compare with."""
-        unmet, left, right = self._told_on_each(case, namespace_of(case.name), prepare)
-        for telling in range(2, tellings + 1):
+        unmet, left, right = self._run_on_each(case, namespace_of(case.name), prepare)
+        for attempt in range(2, attempts + 1):
             if unmet:
-                unmet, left, right = self._told_on_each(case, namespace_of(f"{case.name} {telling}"), prepare)
+                unmet, left, right = self._run_on_each(case, namespace_of(f"{case.name} {attempt}"), prepare)
         found: list[Difference] = []
         answers: dict[str, tuple[Seen, Seen]] = {}
         for number, (step, one, other) in enumerate(zip(case.steps, left, right, strict=True), 1):
@@ -52,18 +52,18 @@ class Both:
             found += differences(case.name, title, one, other)
         self.judge(found, answers)
 
-    def _told_on_each(
+    def _run_on_each(
         self, case: Case, namespace: str, prepare: Callable[[Server, str], None]
     ) -> tuple[bool, list[Seen], list[Seen]]:
         """Whether the real server left something undone, and what both answered."""
 
-        def tell(server: Server) -> tuple[bool, list[Seen]]:
+        def run_case(server: Server) -> tuple[bool, list[Seen]]:
             prepare(server, namespace)
             run = Run(server, namespace)
             answers = run.run(case)
             return bool(run.unmet), answers
 
-        first, second = self.on_each(tell)
+        first, second = self.on_each(run_case)
         return first[0], first[1], second[1]
 
     def on_each(self, work: Callable[[Server], Any]) -> tuple[Any, Any]:
@@ -80,7 +80,7 @@ class Both:
                     record = _record(step, list(group), (answers or {}).get(step))
                     output.write(json.dumps(record, default=repr) + "\n")
         if remaining:
-            raise AssertionError(self._told(remaining))
+            raise AssertionError(self._describe(remaining))
 
     def _allowed(self, difference: Difference) -> bool:
         for allowance in self._allowances:
@@ -89,7 +89,7 @@ class Both:
                 return True
         return False
 
-    def _told(self, found: Sequence[Difference]) -> str:
+    def _describe(self, found: Sequence[Difference]) -> str:
         lines = [f"{self.real.name} and {self.ours.name} differ in {len(found)} places: {found[0].case}"]
         step = ""
         for each in found:

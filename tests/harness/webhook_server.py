@@ -1,6 +1,6 @@
 """A webhook as somebody would run it: HTTPS on a port of its own, in threads, with a certificate of its own authority.
 
-What it answers at a path is a function of the decoded review; what it was asked is kept (:attr:`HookServer.asked`).
+What it answers at a path is a function of the decoded review; what it was asked is kept (:attr:`WebhookServer.asked`).
 :class:`Raw` answers with any bytes, code and headers, late, or not at all.
 """
 
@@ -38,17 +38,17 @@ class Raw:
     once: bool = False
 
 
-Hook = Callable[[Any], "Raw | dict[str, Any]"]
+WebhookFunction = Callable[[Any], "Raw | dict[str, Any]"]
 
 
-class HookServer:
+class WebhookServer:
     """``ca`` is what a ``caBundle`` holds, as PEM. Use it in a ``with`` block."""
 
     def __init__(self, folder: Path, certificates: tuple[bytes, bytes, bytes] | None = None) -> None:
         self.ca, chain, key = certificates or make_certificates("hook-authority")
         (folder / "hook.crt").write_bytes(chain)
         (folder / "hook.key").write_bytes(key)
-        self.hooks: dict[str, Hook] = {}
+        self.hooks: dict[str, WebhookFunction] = {}
         self.asked: list[tuple[str, Any]] = []
         self.connections = 0
         self._lock = threading.Lock()
@@ -59,7 +59,7 @@ class HookServer:
         self._server.socket = trust.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
 
-    def __enter__(self) -> HookServer:
+    def __enter__(self) -> WebhookServer:
         self._thread.start()
         return self
 
@@ -91,7 +91,7 @@ class HookServer:
             self.connections += 1
 
 
-def _handler(server: HookServer) -> type[BaseHTTPRequestHandler]:
+def _handler(server: WebhookServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 

@@ -28,13 +28,13 @@ from property.fake_api_with_queues import (
     path_of,
     queue_of,
 )
-from property.simulated_scheduler import Ledger, World
+from property.simulated_scheduler import Ledger, SchedulerSimulation
 from unit.scheduling.world import configured
 
 RESOURCES = {"queues": QUEUES, "groups": POD_GROUPS}
 
 
-class QueuedWorld(World):
+class QueueSimulation(SchedulerSimulation):
     """``enabled``: the feature gate of the scheduler that is born next."""
 
     api: QueuedApi

@@ -86,7 +86,7 @@ def new_scheduler(ledger: Ledger, *, minds_gates: bool = True) -> Scheduler:
     return Scheduler(configuration, makers)
 
 
-class World:
+class SchedulerSimulation:
     """``minds_gates``: whether the scheduler's feature gate is on; the server's always is."""
 
     def __init__(self, *, minds_gates: bool = True) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from property.fake_api import SIZES
 from property.fake_api_with_queues import GROUPS, LEAVES, LIMITS
-from property.simulated_queues import QueuedWorld
+from property.simulated_queues import QueueSimulation
 
 PODS = ["s", "t", "u", "v", "w", "x", "y", "z"]
 names, nodes, few = st.sampled_from(PODS), st.sampled_from(list(SIZES)), st.integers(0, 3)
@@ -64,32 +64,32 @@ steps = st.sampled_from(OFTEN * 2 + usual * 2 + RARELY).flatmap(lambda name: st.
 lives = st.lists(steps, min_size=30, max_size=90)
 
 
-def take(world: QueuedWorld, name: str, args: tuple[Any, ...]) -> None:
-    getattr(world.api if name in OF_THE_API else world, name)(*args)
+def take(simulation: QueueSimulation, name: str, args: tuple[Any, ...]) -> None:
+    getattr(simulation.api if name in OF_THE_API else simulation, name)(*args)
 
 
-def begun() -> QueuedWorld:
-    world = QueuedWorld()
+def begun() -> QueueSimulation:
+    simulation = QueueSimulation()
     for resource in ("queues", "groups", "nodes"):
-        world.list_again(resource)
-    return world
+        simulation.list_again(resource)
+    return simulation
 
 
 @settings(max_examples=150, deadline=None)
 @given(lives)
 def test_no_limit_is_broken_no_gate_lifted_twice_and_nobody_stranded(taken: list[tuple[str, tuple[Any, ...]]]) -> None:
-    world = begun()
+    simulation = begun()
     for name, args in taken:
-        take(world, name, args)
-        world.check_places()
-        world.check_gates()
-    world.settle()
-    world.check_places()
-    world.check_counts()
-    world.check_gates()
-    world.check_ledger()
-    world.check_nobody_is_stranded()
-    world.check_nobody_waits_behind_a_promise_of_lower_priority()
+        take(simulation, name, args)
+        simulation.check_places()
+        simulation.check_gates()
+    simulation.settle()
+    simulation.check_places()
+    simulation.check_counts()
+    simulation.check_gates()
+    simulation.check_ledger()
+    simulation.check_nobody_is_stranded()
+    simulation.check_nobody_waits_behind_a_promise_of_lower_priority()
 
 
 @settings(max_examples=150, deadline=None)
@@ -97,19 +97,19 @@ def test_no_limit_is_broken_no_gate_lifted_twice_and_nobody_stranded(taken: list
 def test_a_pod_is_called_a_shortage_only_if_it_does_not_fit_when_terminating_pods_are_gone(
     taken: list[tuple[str, tuple[Any, ...]]],
 ) -> None:
-    world = begun()
+    simulation = begun()
     for name, args in taken:
-        take(world, name, args)
-    world.calm()
-    world.check_places()
-    world.check_gates()
-    world.check_terminating()
+        take(simulation, name, args)
+    simulation.calm()
+    simulation.check_places()
+    simulation.check_gates()
+    simulation.check_terminating()
 
 
 @settings(max_examples=40, deadline=None)  # each example runs a whole life twice
 @given(lives)
 def test_told_the_same_it_does_the_same(taken: list[tuple[str, tuple[Any, ...]]]) -> None:
-    world = begun()
+    simulation = begun()
     for name, args in taken:
-        take(world, name, args)
-    world.check_repeats()
+        take(simulation, name, args)
+    simulation.check_repeats()

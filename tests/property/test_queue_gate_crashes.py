@@ -16,10 +16,10 @@ from typing import Any
 from headgate.capacity.names import GATE
 from property.fake_api import node_of, reason_of, uid_of
 from property.fake_api_with_queues import LIMITS, gate_names, is_stamped
-from property.simulated_queues import QueuedWorld
+from property.simulated_queues import QueueSimulation
 
 # One after the other, until all of them have nothing to do.
-HANDS: list[Callable[[QueuedWorld], object]] = [
+HANDS: list[Callable[[QueueSimulation], object]] = [
     lambda world: world.show(("pods", 2)),
     lambda world: world.step(2),
     lambda world: world.answer_lift((0, "truth")),
@@ -34,15 +34,15 @@ def _create(name: str, cpu: int, queue: str, group: str = "", how: str = "gated"
     return lambda world: world.api.create_gated(name, cpu, queue, group, how, priority)
 
 
-def _create_again(world: QueuedWorld) -> None:
+def _create_again(simulation: QueueSimulation) -> None:
     """Under the name of one whose gate may be on its way off, in a queue that is full by now."""
-    world.api.delete_pod("again")
-    world.api.reap()
-    world.api.create_gated("again", 2, "b", "", "gated", 0)
+    simulation.api.delete_pod("again")
+    simulation.api.reap()
+    simulation.api.create_gated("again", 2, "b", "", "gated", 0)
 
 
 # By turn: two queues under one that has less than both, a group, a true shortage, and names that come back.
-DOINGS: dict[int, list[Callable[[QueuedWorld], object]]] = {
+DOINGS: dict[int, list[Callable[[QueueSimulation], object]]] = {
     0: [_create("one", 2, "a1"), _create("two", 1, "a1"), _create("late", 1, "a1")],
     1: [_create("other", 2, "a2"), _create("full", 2, "a2")],
     3: [_create("again", 2, "b"), _create("held", 1, "default", how="foreign")],
@@ -57,91 +57,96 @@ STEPS = 1 + TURNS * len(HANDS)
 WAITS_FOR_A_NODE = {"huge"}
 
 
-def a_story() -> Iterator[QueuedWorld]:
+def a_story() -> Iterator[QueueSimulation]:
     """The world after every step."""
-    world = QueuedWorld()
+    simulation = QueueSimulation()
     for node in ("n0", "n1", "n2"):
-        world.api.put_node(node)
+        simulation.api.put_node(node)
     for resource in ("queues", "groups", "nodes"):
-        world.list_again(resource)
-    yield world
+        simulation.list_again(resource)
+    yield simulation
     for turn in range(TURNS):
         for doing in DOINGS.get(turn, ()):
-            doing(world)
+            doing(simulation)
         for hand in HANDS:
-            hand(world)
-            yield world
-        world.later(1.5)
+            hand(simulation)
+            yield simulation
+        simulation.later(1.5)
 
 
-def story_until(step: int) -> QueuedWorld:
-    return next(world for number, world in enumerate(a_story()) if number == step)
+def story_until(step: int) -> QueueSimulation:
+    return next(simulation for number, simulation in enumerate(a_story()) if number == step)
 
 
-def come_to_rest(world: QueuedWorld) -> None:
-    world.settle()
-    world.check_places()
-    world.check_counts()
-    world.check_gates()
-    world.check_ledger()
-    world.check_nobody_is_stranded()
+def come_to_rest(simulation: QueueSimulation) -> None:
+    simulation.settle()
+    simulation.check_places()
+    simulation.check_counts()
+    simulation.check_gates()
+    simulation.check_ledger()
+    simulation.check_nobody_is_stranded()
 
 
-def finish(world: QueuedWorld) -> None:
-    come_to_rest(world)
+def finish(simulation: QueueSimulation) -> None:
+    come_to_rest(simulation)
     for queue, limit in LIMITS.items():
-        assert world.api.used(queue) <= limit, queue
-    for name, wire in world.api.pods.items():
+        assert simulation.api.used(queue) <= limit, queue
+    for name, wire in simulation.api.pods.items():
         if node_of(wire):
-            assert world.api.bound[uid_of(wire)] == node_of(wire)
+            assert simulation.api.bound[uid_of(wire)] == node_of(wire)
         elif is_stamped(wire) or not gate_names(wire):
-            assert not world.api.could_run(wire), f"{name} has room in its queue and on a node, and waits"
+            assert not simulation.api.could_run(wire), f"{name} has room in its queue and on a node, and waits"
             assert reason_of(wire) == "Unschedulable", name
 
 
-def settled(world: QueuedWorld) -> dict[str, Any]:
+def settled(simulation: QueueSimulation) -> dict[str, Any]:
     """Who waits for a node may be told in other words why."""
-    return deepcopy({uid_of(wire): (wire["spec"], wire["metadata"]["annotations"]) for wire in world.api.pods.values()})
+    return deepcopy(
+        {uid_of(wire): (wire["spec"], wire["metadata"]["annotations"]) for wire in simulation.api.pods.values()}
+    )
 
 
-def check_nothing_leaked(world: QueuedWorld) -> None:
+def check_nothing_leaked(simulation: QueueSimulation) -> None:
     """Whoever starts now counts the same, from the API alone, and finds nothing left to do."""
-    before = settled(world)
-    usage = {queue: world.scheduler.queues.usage(queue) for queue in LIMITS}
-    world.die()
-    finish(world)
-    assert settled(world) == before
-    assert {queue: world.scheduler.queues.usage(queue) for queue in LIMITS} == usage
+    before = settled(simulation)
+    usage = {queue: simulation.scheduler.queues.usage(queue) for queue in LIMITS}
+    simulation.die()
+    finish(simulation)
+    assert settled(simulation) == before
+    assert {queue: simulation.scheduler.queues.usage(queue) for queue in LIMITS} == usage
 
 
 def test_the_story_is_told_to_its_end_when_nobody_dies() -> None:
-    world = story_until(STEPS - 1)
-    finish(world)
-    waiting = {name for name, wire in world.api.pods.items() if not node_of(wire)}
+    simulation = story_until(STEPS - 1)
+    finish(simulation)
+    waiting = {name for name, wire in simulation.api.pods.items() if not node_of(wire)}
     assert waiting == WAITS_FOR_A_NODE
-    check_nothing_leaked(world)
+    check_nothing_leaked(simulation)
 
 
 def test_a_death_at_any_point_loses_nobody_and_promises_nothing_twice_or_too_much() -> None:
     points: Counter[str] = Counter()
     for step in range(STEPS):
-        world = story_until(step)
-        lifts, others = len(world.lifts), len(world.binds) + len(world.statuses) + len(world.preempts)
+        simulation = story_until(step)
+        lifts, others = (
+            len(simulation.lifts),
+            len(simulation.binds) + len(simulation.statuses) + len(simulation.preempts),
+        )
         points["reserved, gate not lifted yet"] += lifts
-        points["to be bound"] += len(world.binds)
-        points["before status"] += len(world.statuses)
+        points["to be bound"] += len(simulation.binds)
+        points["before status"] += len(simulation.statuses)
         points["lifted, not shown"] += sum(
-            GATE in gate_names(shown) and uid in world.api.lifted
-            for shown in world.api.watches["pods"].known.values()
+            GATE in gate_names(shown) and uid in simulation.api.lifted
+            for shown in simulation.api.watches["pods"].known.values()
             if (uid := uid_of(shown))
         )
         for arrives in product((False, True), repeat=lifts + others):
-            world = story_until(step)
+            simulation = story_until(step)
             points["lifted, not answered"] += sum(arrives[:lifts])
             points["bound or told, not answered"] += sum(arrives[lifts:])
-            world.die(arrives[lifts:], arrives[:lifts])
-            finish(world)
-        check_nothing_leaked(world)
+            simulation.die(arrives[lifts:], arrives[:lifts])
+            finish(simulation)
+        check_nothing_leaked(simulation)
     assert min(points.values()) > 0, points
     assert len(points) == 6
 
@@ -149,12 +154,12 @@ def test_a_death_at_any_point_loses_nobody_and_promises_nothing_twice_or_too_muc
 def test_one_death_after_the_other_does_no_more_harm_than_one() -> None:
     """Each lives for a few steps, and what it had under way arrives after it died."""
     for life in range(1, 16):
-        world = QueuedWorld()
-        for step, world in enumerate(a_story()):
+        simulation = QueueSimulation()
+        for step, simulation in enumerate(a_story()):
             if step % life == life - 1:
-                world.die((True,) * 4, (True,) * 4 if step % 2 else (False, True))
-        finish(world)
-        check_nothing_leaked(world)
+                simulation.die((True,) * 4, (True,) * 4 if step % 2 else (False, True))
+        finish(simulation)
+        check_nothing_leaked(simulation)
 
 
 def test_a_patch_of_the_dead_that_comes_after_its_successor_began_is_counted_and_strands_nobody() -> None:
@@ -163,14 +168,14 @@ def test_a_patch_of_the_dead_that_comes_after_its_successor_began_is_counted_and
     for step in range(STEPS):
         late = len(story_until(step).lifts)
         for hands in (0, 2, 5) if late else ():
-            world = story_until(step)
-            lifts = list(world.lifts)
-            world.api.create_gated("rival", 2, "a1", "", "gated", 10)  # comes first, now
-            world.die()
+            simulation = story_until(step)
+            lifts = list(simulation.lifts)
+            simulation.api.create_gated("rival", 2, "a1", "", "gated", 10)  # comes first, now
+            simulation.die()
             for hand in HANDS[:hands]:
-                hand(world)
+                hand(simulation)
             for lift in lifts:
-                world.late_lift(lift)
+                simulation.late_lift(lift)
             arrived += late
-            come_to_rest(world)
+            come_to_rest(simulation)
     assert arrived > 20

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from property.fake_api import RULES, SIZES
-from property.simulated_scheduler import World
+from property.simulated_scheduler import SchedulerSimulation
 
 PODS = ["a", "b", "c", "d", "e", "f"]
 names, nodes, few = st.sampled_from(PODS), st.sampled_from(list(SIZES)), st.integers(0, 3)
@@ -59,8 +59,8 @@ steps = st.sampled_from(OFTEN + list(STEPS)).flatmap(lambda name: st.tuples(st.j
 lives = st.lists(steps, min_size=30, max_size=80)
 
 
-def take(world: World, name: str, args: tuple[Any, ...]) -> None:
-    getattr(world.api if name in OF_THE_API else world, name)(*args)
+def take(simulation: SchedulerSimulation, name: str, args: tuple[Any, ...]) -> None:
+    getattr(simulation.api if name in OF_THE_API else simulation, name)(*args)
 
 
 @settings(max_examples=120, deadline=None)
@@ -68,15 +68,15 @@ def take(world: World, name: str, args: tuple[Any, ...]) -> None:
 def test_nobody_is_bound_twice_forgotten_or_where_there_is_no_room(
     taken: list[tuple[str, tuple[Any, ...]]], minds_gates: bool
 ) -> None:
-    world = World(minds_gates=minds_gates)
+    simulation = SchedulerSimulation(minds_gates=minds_gates)
     for name, args in taken:
-        take(world, name, args)
-        world.check_places()
-        world.check_counts()
-    world.settle()
-    world.check_places()
-    world.check_counts()
-    world.check_peace()
+        take(simulation, name, args)
+        simulation.check_places()
+        simulation.check_counts()
+    simulation.settle()
+    simulation.check_places()
+    simulation.check_counts()
+    simulation.check_peace()
 
 
 # One place, two pods that want it, and answers that lie: round by round all bindings are asked for again and answered.
@@ -96,31 +96,31 @@ rounds = st.lists(st.tuples(LIES, LIES, st.sampled_from(DISTURBED)), min_size=6,
 @settings(max_examples=100, deadline=None)
 @given(rounds)
 def test_room_that_may_be_taken_is_never_given_away(taken: list[tuple[str, str, tuple[str, tuple[Any, ...]]]]) -> None:
-    world = World()
-    world.api.put_node("n2")
+    simulation = SchedulerSimulation()
+    simulation.api.put_node("n2")
     for name in "ab":
-        world.api.create_pod(name, 2, 0, 0, 0)
-    world.list_again("nodes")
-    world.list_again("pods")
+        simulation.api.create_pod(name, 2, 0, 0, 0)
+    simulation.list_again("nodes")
+    simulation.list_again("pods")
     for first, second, (name, args) in taken:
-        world.later(11.0)
+        simulation.later(11.0)
         for how in (first, second):
-            world.step(2)
-            world.answer_bind((0, how))
-        take(world, name, args)
-        world.show(("nodes", 1))
-        world.check_places()
-    world.settle()
-    world.check_peace()
+            simulation.step(2)
+            simulation.answer_bind((0, how))
+        take(simulation, name, args)
+        simulation.show(("nodes", 1))
+        simulation.check_places()
+    simulation.settle()
+    simulation.check_peace()
 
 
 @settings(max_examples=40, deadline=None)  # each example runs a whole life twice
 @given(lives)
 def test_told_the_same_it_does_the_same(taken: list[tuple[str, tuple[Any, ...]]]) -> None:
-    world = World()
+    simulation = SchedulerSimulation()
     for name, args in taken:
-        take(world, name, args)
-    world.check_repeats()
+        take(simulation, name, args)
+    simulation.check_repeats()
 
 
 A_LIFE = """

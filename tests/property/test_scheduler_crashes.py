@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from itertools import product
 
 from property.fake_api import node_of
-from property.simulated_scheduler import World
+from property.simulated_scheduler import SchedulerSimulation
 
 # One after the other, until all of them have nothing to do.
-HANDS: list[Callable[[World], object]] = [
+HANDS: list[Callable[[SchedulerSimulation], object]] = [
     lambda world: world.show(("nodes", 1)),
     lambda world: world.show(("pods", 1)),
     lambda world: world.step(1),
@@ -26,58 +26,58 @@ HANDS: list[Callable[[World], object]] = [
 TURNS = 12
 
 
-def a_story() -> Iterator[World]:
+def a_story() -> Iterator[SchedulerSimulation]:
     """The world after every step. Two pods wait behind gates, one has to wait for room, and one drives others out."""
-    world = World()
-    api = world.api
+    simulation = SchedulerSimulation()
+    api = simulation.api
     for node in ("n0", "n1", "n2"):
         api.put_node(node)
     for name, cpu in (("a", 2), ("b", 2), ("c", 3), ("d", 2), ("e", 1)):
         api.create_pod(name, cpu, 0, 0, 0)
     api.create_pod("gated", 1, 1, 0, 0)
-    yield world
+    yield simulation
     for turn in range(TURNS):
         for hand in HANDS:
-            hand(world)
-            yield world
+            hand(simulation)
+            yield simulation
         if turn == 2:
             api.create_pod("huge", 5, 0, 0, 0)
             api.create_pod("urgent", 4, 0, 10, 0)
         if turn == 4:
             api.lift_gate("gated")
-        world.later(3.0)
+        simulation.later(3.0)
 
 
-def story_until(step: int) -> World:
-    return next(world for number, world in enumerate(a_story()) if number == step)
+def story_until(step: int) -> SchedulerSimulation:
+    return next(simulation for number, simulation in enumerate(a_story()) if number == step)
 
 
-def finish(world: World) -> None:
-    world.settle()
-    world.check_places()
-    world.check_counts()
-    world.check_peace()
-    assert node_of(world.api.pods["gated"]) or world.api.pods["gated"]["spec"].get("schedulingGates")
-    assert "huge" not in world.api.pods or not node_of(world.api.pods["huge"])
-    for wire in world.api.pods.values():
+def finish(simulation: SchedulerSimulation) -> None:
+    simulation.settle()
+    simulation.check_places()
+    simulation.check_counts()
+    simulation.check_peace()
+    assert node_of(simulation.api.pods["gated"]) or simulation.api.pods["gated"]["spec"].get("schedulingGates")
+    assert "huge" not in simulation.api.pods or not node_of(simulation.api.pods["huge"])
+    for wire in simulation.api.pods.values():
         if node_of(wire):
-            assert world.api.bound[wire["metadata"]["uid"]] == node_of(wire)
+            assert simulation.api.bound[wire["metadata"]["uid"]] == node_of(wire)
 
 
 def test_a_death_at_any_point_loses_nobody_and_binds_nobody_twice() -> None:
     points: Counter[str] = Counter()
     for step in range(1 + TURNS * len(HANDS)):
-        world = story_until(step)
-        under_way = len(world.binds) + len(world.statuses) + len(world.preempts)
-        points["decided"] += len(world.binds)
-        points["before status"] += len(world.statuses)
-        points["before victims are told"] += len(world.preempts)
-        points["answered, not shown"] += len(world.scheduler.cluster.matrix.assumed()) - len(world.binds)
+        simulation = story_until(step)
+        under_way = len(simulation.binds) + len(simulation.statuses) + len(simulation.preempts)
+        points["decided"] += len(simulation.binds)
+        points["before status"] += len(simulation.statuses)
+        points["before victims are told"] += len(simulation.preempts)
+        points["answered, not shown"] += len(simulation.scheduler.cluster.matrix.assumed()) - len(simulation.binds)
         for arrives in product((False, True), repeat=under_way):
-            world = story_until(step)
+            simulation = story_until(step)
             points["sent, not answered"] += sum(arrives)
-            world.die(arrives)
-            finish(world)
+            simulation.die(arrives)
+            finish(simulation)
     assert min(points.values()) > 0, points
     assert len(points) == 5
 
@@ -85,8 +85,8 @@ def test_a_death_at_any_point_loses_nobody_and_binds_nobody_twice() -> None:
 def test_one_death_after_the_other_does_no_more_harm_than_one() -> None:
     """Each lives for a few steps, and what it had under way arrives after it died."""
     for life in range(1, 12):
-        world = World()
-        for step, world in enumerate(a_story()):
+        simulation = SchedulerSimulation()
+        for step, simulation in enumerate(a_story()):
             if step % life == life - 1:
-                world.die((True,) * 4)
-        finish(world)
+                simulation.die((True,) * 4)
+        finish(simulation)

@@ -9,40 +9,42 @@ from pathlib import Path
 
 import pytest
 
-from harness.server_kinds import MAKES
-from harness.server_pair import Both
+from harness.server_kinds import SERVER_KINDS
+from harness.server_pair import ServerPair
 from real.custom_kinds import define
-from real.queue_cluster import Place, a_place
+from real.queue_cluster import QueueCluster, running_queue_cluster
 
 
 @pytest.fixture(scope="module")
-def prepared(both: Both) -> Both:
+def prepared(servers: ServerPair) -> ServerPair:
     """Both servers, serving the kinds of `real/custom_kinds.py`."""
-    both.on_each(define)
-    return both
+    servers.on_each(define)
+    return servers
 
 
 @pytest.fixture(scope="session")
-def queue_places(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Place]]:
+def queue_clusters(
+    kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], QueueCluster]]:
     """A place on a server of each make, for all suites of a worker: starting one takes longer than most stories."""
     with ExitStack() as open_places:
 
         @functools.cache
-        def find(make: str) -> Place:
+        def find(make: str) -> QueueCluster:
             folder = tmp_path_factory.mktemp(f"queues-{make}")
-            return open_places.enter_context(a_place(make, folder, kube_binaries))
+            return open_places.enter_context(running_queue_cluster(make, folder, kube_binaries))
 
         yield find
 
 
-@pytest.fixture(scope="module", params=MAKES)
-def queue_place(request: pytest.FixtureRequest, queue_places: Callable[[str], Place]) -> Place:
-    return queue_places(request.param)
+@pytest.fixture(scope="module", params=SERVER_KINDS)
+def queue_cluster(request: pytest.FixtureRequest, queue_clusters: Callable[[str], QueueCluster]) -> QueueCluster:
+    return queue_clusters(request.param)
 
 
 @pytest.fixture
-def place(queue_place: Place) -> Iterator[Place]:
+def cluster(queue_cluster: QueueCluster) -> Iterator[QueueCluster]:
     """What a story made is gone when it ends."""
-    yield queue_place
-    queue_place.wire.heal()
-    queue_place.sweep()
+    yield queue_cluster
+    queue_cluster.proxy.heal()
+    queue_cluster.delete_pods()

@@ -28,7 +28,7 @@ PATIENCE_S = 60.0
 MERGE = "application/merge-patch+json"
 
 
-class World:
+class KarpenterCluster:
     """The server, and what runs beside it."""
 
     def __init__(self, server: Server, processes: list[Process], folder: Path, *, adds_gates: bool = False) -> None:
@@ -49,7 +49,7 @@ class World:
 
     def pod(
         self,
-        story: str,
+        scenario: str,
         name: str,
         *,
         requests: Mapping[str, str] = ONE_CPU,
@@ -58,37 +58,37 @@ class World:
         **more: Any,
     ) -> None:
         """Of the story's queue; `gated` as the webhook makes it of a pod that asks for the queue's gate."""
-        pod = a_pod(name, dict(requests), schedulerName="headgate", nodeSelector={STORY: story}, **more)
+        pod = a_pod(name, dict(requests), schedulerName="headgate", nodeSelector={STORY: scenario}, **more)
         pod["spec"]["containers"][0]["resources"]["limits"] = dict(requests)  # devices cannot be overcommitted
-        pod["metadata"]["annotations"] = {QUEUE_NAME: story, **annotations}
+        pod["metadata"]["annotations"] = {QUEUE_NAME: scenario, **annotations}
         if gated:
             pod["metadata"]["annotations"][OPT_IN] = "true"
             if not self._adds_gates:
                 pod["spec"].setdefault("schedulingGates", []).append({"name": GATE})
         create_pod(self.server, pod)
 
-    def queue(self, story: str, cpu: str, shapes: Sequence[InstanceType] = SHAPES[:1], **limits: str) -> None:
+    def queue(self, scenario: str, cpu: str, shapes: Sequence[InstanceType] = SHAPES[:1], **limits: str) -> None:
         """A queue with these limits, and a pool of machines for its pods."""
-        create_pool(self.server, story, shapes)
-        send(self.server, "POST", QUEUES, a_queue(story, weight=1, capability={"cpu": cpu, **limits}))
+        create_pool(self.server, scenario, shapes)
+        send(self.server, "POST", QUEUES, a_queue(scenario, weight=1, capability={"cpu": cpu, **limits}))
 
-    def set_limit(self, story: str, cpu: str) -> None:
-        send(self.server, "PATCH", f"{QUEUES}/{story}", {"spec": {"capability": {"cpu": cpu}}}, MERGE)
+    def set_limit(self, scenario: str, cpu: str) -> None:
+        send(self.server, "PATCH", f"{QUEUES}/{scenario}", {"spec": {"capability": {"cpu": cpu}}}, MERGE)
 
-    def application(self, story: str, *, gated: bool) -> None:
+    def application(self, scenario: str, *, gated: bool) -> None:
         """One driver and five executors, as a Spark user submits them."""
-        self.pod(story, f"{story}-driver", gated=gated)
-        self.until_bound(f"{story}-driver")
+        self.pod(scenario, f"{scenario}-driver", gated=gated)
+        self.until_bound(f"{scenario}-driver")
         for number in range(1, 6):
-            self.pod(story, f"{story}-executor-{number}", gated=gated)
+            self.pod(scenario, f"{scenario}-executor-{number}", gated=gated)
 
-    def reasons(self, story: str) -> dict[str, int]:
+    def reasons(self, scenario: str) -> dict[str, int]:
         """How many of the story's executors have no node, by what is said of them."""
-        found = (get_pod(self.server, f"{story}-executor-{number}") for number in range(1, 6))
+        found = (get_pod(self.server, f"{scenario}-executor-{number}") for number in range(1, 6))
         return dict(Counter(scheduled_reason(pod) for pod in found if not is_bound(pod)))
 
-    def machines(self, story: str) -> int:
-        return len(bought(self.server, story))
+    def machines(self, scenario: str) -> int:
+        return len(bought(self.server, scenario))
 
     def until(self, what: Callable[[], Any]) -> None:
         wait_for(what, self._processes[0], PATIENCE_S)

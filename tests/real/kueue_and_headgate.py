@@ -76,7 +76,7 @@ class Side:
             case "finish":
                 self.set_conditions(view["Workload"][name], _condition("Finished", True, "Succeeded", "done"))
 
-    def let_go(self, workload: Object) -> None:
+    def release(self, workload: Object) -> None:
         """As the reconcile of an evicted job does, once its pods have ended."""
         evicted = conditions_of(workload)["Evicted"]
         self.set_conditions(
@@ -115,7 +115,7 @@ class Side:
         send(self.server, "PATCH", path, body, _MERGE)
 
 
-class Twins:
+class SchedulerPair:
     """``kueue`` and ``ours``."""
 
     def __init__(self, kueue: Side, ours: Side) -> None:
@@ -157,7 +157,7 @@ class Twins:
 
 
 @contextlib.contextmanager
-def twins(folder: Path, kube: Path, programs: Path) -> Iterator[Twins]:
+def running_pair(folder: Path, kube: Path, programs: Path) -> Iterator[SchedulerPair]:
     with contextlib.ExitStack() as stack:
         sides: list[Side] = []
         for name in ("kueue", "ours"):
@@ -173,7 +173,7 @@ def twins(folder: Path, kube: Path, programs: Path) -> Iterator[Twins]:
                 decider = Process([str(HEADGATE), "run", *flags], log)
             stack.callback(decider.stop)
             sides.append(Side(server, decider))
-        yield Twins(*sides)
+        yield SchedulerPair(*sides)
 
 
 def conditions_of(workload: Mapping[str, Any]) -> dict[str, Object]:

@@ -33,13 +33,13 @@ _PARTS = "apiserver,controllers,quota,jobs"
 
 
 class KueueCluster:
-    def __init__(self, make: str, folder: Path, programs: Path, features: str) -> None:
-        self._make = make
+    def __init__(self, server_kind: str, folder: Path, programs: Path, features: str) -> None:
+        self._make = server_kind
         self._folder = folder
         self._beside: list[Process] = []
         self._headgate: WebhookProcess | None = None
         self.server: EmbeddedServer | RealServer
-        if make == "embedded":
+        if server_kind == "embedded":
             self.server = EmbeddedServer(folder / "server", programs / "kubectl", self._flags(features))
         else:
             self.server = RealServer(folder / "server", programs, flags=(f"--feature-gates={_MUTABLE}",))

@@ -28,7 +28,7 @@ class Difference(msgspec.Struct, frozen=True):
     """``workload`` is Kueue's. Of our side: ``pending``, how many Workloads wait in a queue; ``leaving``, those of it
     that were deactivated and hold quota; ``stopped``, what can be said of the stopped queues of a Workload."""
 
-    world: str
+    cluster: str
     name: str
     aspect: str
     kueue: Any
@@ -218,11 +218,11 @@ def purpose_of(found: Difference) -> str:
     return next((each.name for each in ON_PURPOSE if each.covers(found)), "")
 
 
-def compare(world: str, kueue: View, ours: View) -> list[Difference]:
+def compare(cluster: str, kueue: View, ours: View) -> list[Difference]:
     """Of one world; names begin with the world's."""
     found: list[Difference] = []
     for kind, read in (("Workload", _workload), ("ClusterQueue", _queue), ("LocalQueue", _queue)):
-        prefix = f"{world}-"
+        prefix = f"{cluster}-"
         sides = [
             {name: read(each) for name, each in view[kind].items() if name.startswith(prefix)} for view in (kueue, ours)
         ]
@@ -233,7 +233,7 @@ def compare(world: str, kueue: View, ours: View) -> list[Difference]:
             for aspect in sorted({*theirs, *mine}):
                 values = (theirs.get(aspect), mine.get(aspect))
                 if values[0] != values[1]:
-                    found.append(Difference(world, f"{kind} {name}", aspect, *values, wire, **about))
+                    found.append(Difference(cluster, f"{kind} {name}", aspect, *values, wire, **about))
     return found
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from real.kueue_and_headgate import View, conditions_of, is_
 from real.kueue_comparison import FACTOR
-from real.kueue_random_clusters import DrawnWorld
+from real.kueue_random_clusters import RandomCluster
 
 Object = dict[str, Any]
 
@@ -21,7 +21,7 @@ Object = dict[str, Any]
 class Ended(msgspec.Struct, frozen=True):
     """A world whose sides decided differently. ``preemptors``: names and uids of those for whom others went."""
 
-    world: DrawnWorld
+    cluster: RandomCluster
     kueue: View
     ours: View
     preemptors: Mapping[str, str]
@@ -30,7 +30,7 @@ class Ended(msgspec.Struct, frozen=True):
         """Those that both sides have, by name."""
         both = self.kueue["Workload"], self.ours["Workload"]
         names = sorted({*both[0]} & {*both[1]})
-        return {name: (both[0][name], both[1][name]) for name in names if name.startswith(f"{self.world.name}-")}
+        return {name: (both[0][name], both[1][name]) for name in names if name.startswith(f"{self.cluster.name}-")}
 
     def only(self, kueue: bool, type_: str = "QuotaReserved") -> list[Object]:
         """Workloads of which a condition is true on one side only."""
@@ -41,7 +41,7 @@ class Ended(msgspec.Struct, frozen=True):
         ]
 
     def strategy(self, workload: Object) -> str:
-        found: str = self.world.queues[workload["spec"]["queueName"]]["spec"]["queueingStrategy"]
+        found: str = self.cluster.queues[workload["spec"]["queueName"]]["spec"]["queueingStrategy"]
         return found
 
 
@@ -107,7 +107,7 @@ def _rank(workload: Object) -> tuple[int, str]:
 
 def _is_by_pods(ended: Ended) -> bool:
     """Where pods are counted, other workloads are preempted."""
-    return ended.world.counts_pods and bool(
+    return ended.cluster.counts_pods and bool(
         ended.only(kueue=True, type_="Preempted") or ended.only(kueue=False, type_="Preempted")
     )
 

@@ -54,7 +54,7 @@ class KueueDecider:
             self._side.act("finish", known[name], {"Workload": known})
             self._holding.discard(name)
         for name in released:
-            self._side.let_go(known[name])
+            self._side.release(known[name])
         plant(self._server, [typed("Workload", _without_status(each)) for each in submitted])
 
     def settle(self, tick: int) -> Decided:

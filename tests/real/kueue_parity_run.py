@@ -11,20 +11,20 @@ from collections import Counter
 from typing import Any
 
 from harness.kueue import plant
-from real.kueue_and_headgate import Twins, View, conditions_of, is_
+from real.kueue_and_headgate import SchedulerPair, View, conditions_of, is_
 from real.kueue_comparison import Difference, compare, purpose_of
 from real.kueue_endings import Ended, ending_of
-from real.kueue_random_clusters import DrawnWorld
+from real.kueue_random_clusters import RandomCluster
 
 Object = dict[str, Any]
 _ROUNDS = 6
 """Evictions that follow from evictions end sooner."""
 
 
-class Story:
-    def __init__(self, twins: Twins, seed: int, worlds: int) -> None:
-        self.twins = twins
-        self.live = {world.name: world for world in (DrawnWorld(at, seed) for at in range(worlds))}
+class ParityRun:
+    def __init__(self, pair: SchedulerPair, seed: int, clusters: int) -> None:
+        self.pair = pair
+        self.live = {cluster.name: cluster for cluster in (RandomCluster(at, seed) for at in range(clusters))}
         self.differences: list[str] = []
         self.met: Counter[str] = Counter()
         self.retired: dict[str, str] = {}
@@ -34,17 +34,17 @@ class Story:
         self._preemptors: dict[str, str] = {}
 
     def begin(self) -> tuple[View, View]:
-        for side in self.twins.sides:
-            plant(side.server, [wire for world in self.live.values() for wire in world.objects()])
+        for side in self.pair.sides:
+            plant(side.server, [wire for cluster in self.live.values() for wire in cluster.objects()])
         return self._rest("begin")
 
     def step(self, number: int, views: tuple[View, View]) -> tuple[View, View]:
         self._preemptors.clear()
-        for name, world in self.live.items():
+        for name, cluster in self.live.items():
             workloads = {key: each for key, each in views[0]["Workload"].items() if key.startswith(f"{name}-")}
-            what, wire = world.next_act(workloads)
+            what, wire = cluster.next_act(workloads)
             self._did[name] = f"{what} {wire['metadata']['name']}"
-            for side, view in zip(self.twins.sides, views, strict=True):
+            for side, view in zip(self.pair.sides, views, strict=True):
                 side.act(what, wire, view)
         for _ in range(_ROUNDS):
             views = self._rest(f"step {number}")
@@ -53,27 +53,27 @@ class Story:
         raise AssertionError(f"evictions without end in step {number}")
 
     def _rest(self, when: str) -> tuple[View, View]:
-        kueue, ours = self.twins.rest(self._differ)
+        kueue, ours = self.pair.rest(self._differ)
         found: dict[str, list[Difference]] = {}
         for each in self._compare(kueue, ours):
             if purpose := purpose_of(each):
                 self.met[purpose] += 1
             else:
-                found.setdefault(each.world, []).append(each)
-        for world, differences in found.items():
-            did = self._did.get(world, "")
-            self.retired[world] = when
-            ended = Ended(self.live.pop(world), kueue, ours, self._preemptors)
+                found.setdefault(each.cluster, []).append(each)
+        for cluster, differences in found.items():
+            did = self._did.get(cluster, "")
+            self.retired[cluster] = when
+            ended = Ended(self.live.pop(cluster), kueue, ours, self._preemptors)
             if ending := ending_of(ended):
                 self.met[ending] += 1
             else:
                 self.differences += [f"{when}, {did}: {each}" for each in differences]
         self._count(kueue)
-        self.twins.date((kueue, ours))
-        return self.twins.kueue.view(), self.twins.ours.view()
+        self.pair.date((kueue, ours))
+        return self.pair.kueue.view(), self.pair.ours.view()
 
     def _compare(self, kueue: View, ours: View) -> list[Difference]:
-        return [each for world in self.live for each in compare(world, kueue, ours)]
+        return [each for cluster in self.live for each in compare(cluster, kueue, ours)]
 
     def _differ(self, kueue: View, ours: View) -> bool:
         return any(not purpose_of(each) for each in self._compare(kueue, ours))
@@ -81,11 +81,11 @@ class Story:
     def _let_go(self, views: tuple[View, View]) -> bool:
         """Whoever was evicted gives back its quota; whether there was anybody."""
         found = False
-        for side, view in zip(self.twins.sides, views, strict=True):
+        for side, view in zip(self.pair.sides, views, strict=True):
             for name, each in view["Workload"].items():
                 is_live = name.split("-")[0] in self.live
                 if is_live and is_(each, "Evicted") and is_(each, "QuotaReserved") and not is_(each, "Finished"):
-                    side.let_go(each)
+                    side.release(each)
                     self._remember_preemptor(view, conditions_of(each)["Evicted"]["message"])
                     found = True
         return found
@@ -114,9 +114,9 @@ class Story:
                     self.seen[state] += 1
 
 
-def play(twins: Twins, seed: int, worlds: int, steps: int) -> Story:
-    story = Story(twins, seed, worlds)
-    views = story.begin()
+def run_parity(pair: SchedulerPair, seed: int, clusters: int, steps: int) -> ParityRun:
+    run = ParityRun(pair, seed, clusters)
+    views = run.begin()
     for number in range(steps):
-        views = story.step(number, views)
-    return story
+        views = run.step(number, views)
+    return run

@@ -41,7 +41,7 @@ Act = tuple[str, Object]
 """What to do (``plant``, ``finish``, ``delete``, ``resize``, ``stop``, ``check``), and the object to do it with."""
 
 
-class DrawnWorld:
+class RandomCluster:
     def __init__(self, number: int, seed: int) -> None:
         self.name = f"w{number:02}"
         self._chance = Random(f"{seed}/{number}")

@@ -3,195 +3,200 @@
 from __future__ import annotations
 
 from harness.objects import config_map, pod
-from harness.scenarios import MERGE, Place, Story
+from harness.scenarios import MERGE, Scenario, ScenarioCluster
 from real.controller_scenarios import HOLD, make
 
 NODE = {"apiVersion": "v1", "kind": "Node"}
 
 
-def namespace(place: Place) -> str:
-    return f"/api/v1/namespaces/{place.ns}"
+def namespace(cluster: ScenarioCluster) -> str:
+    return f"/api/v1/namespaces/{cluster.ns}"
 
 
-def conditions_are_told(place: Place) -> bool:
-    return "conditions" in place.get(namespace(place)).json()["status"]
+def conditions_are_told(cluster: ScenarioCluster) -> bool:
+    return "conditions" in cluster.get(namespace(cluster)).json()["status"]
 
 
-def empty(place: Place) -> None:
-    place.make_namespace()
-    place.kubectl(f"delete namespace {place.ns}")
-    place.kubectl(f"get namespace {place.ns}")
+def empty(cluster: ScenarioCluster) -> None:
+    cluster.make_namespace()
+    cluster.kubectl(f"delete namespace {cluster.ns}")
+    cluster.kubectl(f"get namespace {cluster.ns}")
 
 
-def full(place: Place) -> None:
-    place.make_namespace()
-    make(place, "a")
-    place.post(place.core("pods"), pod("p"))
-    place.post(place.core("secrets"), {**config_map("s"), "kind": "Secret", "data": {}})
-    place.post(
-        f"/apis/apps/v1/namespaces/{place.ns}/controllerrevisions",
+def full(cluster: ScenarioCluster) -> None:
+    cluster.make_namespace()
+    make(cluster, "a")
+    cluster.post(cluster.core("pods"), pod("p"))
+    cluster.post(cluster.core("secrets"), {**config_map("s"), "kind": "Secret", "data": {}})
+    cluster.post(
+        f"/apis/apps/v1/namespaces/{cluster.ns}/controllerrevisions",
         {"metadata": {"name": "r"}, "data": {"a": 1}, "revision": 1},
     )
-    place.post(f"/apis/coordination.k8s.io/v1/namespaces/{place.ns}/leases", {"metadata": {"name": "l"}, "spec": {}})
-    place.kubectl(f"delete namespace {place.ns}")
-    place.make_namespace()
-    place.note_all(place.core("configmaps"))
-    place.note_all(place.core("secrets"))
-    place.note_all(f"/apis/coordination.k8s.io/v1/namespaces/{place.ns}/leases")
-    place.kubectl(f"delete namespace {place.ns} --cascade=foreground")
+    cluster.post(
+        f"/apis/coordination.k8s.io/v1/namespaces/{cluster.ns}/leases", {"metadata": {"name": "l"}, "spec": {}}
+    )
+    cluster.kubectl(f"delete namespace {cluster.ns}")
+    cluster.make_namespace()
+    cluster.note_all(cluster.core("configmaps"))
+    cluster.note_all(cluster.core("secrets"))
+    cluster.note_all(f"/apis/coordination.k8s.io/v1/namespaces/{cluster.ns}/leases")
+    cluster.kubectl(f"delete namespace {cluster.ns} --cascade=foreground")
 
 
-def held(place: Place) -> None:
-    place.make_namespace()
-    make(place, "one", finalizers=[HOLD])
-    make(place, "two", finalizers=[HOLD, "example.com/second"])
-    place.post(place.core("secrets"), {"metadata": {"name": "s", "finalizers": [HOLD]}})
-    make(place, "free")
-    place.kubectl(f"delete namespace {place.ns} --wait=false")
-    place.until("it says what is left", lambda: conditions_are_told(place))
-    place.note_object(namespace(place))
-    place.note_all(place.core("configmaps"))
-    refused = place.server.request("POST", place.core("configmaps"), {"Content-Type": "application/json"}, b"{}")
-    place.note("nothing new", [refused.status])
-    for path in (place.core("configmaps", "one"), place.core("configmaps", "two"), place.core("secrets", "s")):
-        place.patch(path, {"metadata": {"finalizers": None}})
-    place.until_gone(namespace(place))
+def held(cluster: ScenarioCluster) -> None:
+    cluster.make_namespace()
+    make(cluster, "one", finalizers=[HOLD])
+    make(cluster, "two", finalizers=[HOLD, "example.com/second"])
+    cluster.post(cluster.core("secrets"), {"metadata": {"name": "s", "finalizers": [HOLD]}})
+    make(cluster, "free")
+    cluster.kubectl(f"delete namespace {cluster.ns} --wait=false")
+    cluster.until("it says what is left", lambda: conditions_are_told(cluster))
+    cluster.note_object(namespace(cluster))
+    cluster.note_all(cluster.core("configmaps"))
+    refused = cluster.server.request("POST", cluster.core("configmaps"), {"Content-Type": "application/json"}, b"{}")
+    cluster.note("nothing new", [refused.status])
+    for path in (cluster.core("configmaps", "one"), cluster.core("configmaps", "two"), cluster.core("secrets", "s")):
+        cluster.patch(path, {"metadata": {"finalizers": None}})
+    cluster.until_gone(namespace(cluster))
 
 
-def held_itself(place: Place) -> None:
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place.ns, "finalizers": [HOLD]}}
-    place.post("/api/v1/namespaces", body)
-    place.kubectl(f"delete namespace {place.ns} --wait=false")
-    place.until("its content is gone", lambda: not place.get(namespace(place)).json()["spec"].get("finalizers"))
-    place.note_object(namespace(place))
-    place.patch(namespace(place), {"metadata": {"finalizers": None}})
-    place.until_gone(namespace(place))
+def held_itself(cluster: ScenarioCluster) -> None:
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": cluster.ns, "finalizers": [HOLD]}}
+    cluster.post("/api/v1/namespaces", body)
+    cluster.kubectl(f"delete namespace {cluster.ns} --wait=false")
+    cluster.until("its content is gone", lambda: not cluster.get(namespace(cluster)).json()["spec"].get("finalizers"))
+    cluster.note_object(namespace(cluster))
+    cluster.patch(namespace(cluster), {"metadata": {"finalizers": None}})
+    cluster.until_gone(namespace(cluster))
 
 
-def foreign_finalizer(place: Place) -> None:
-    place.make_namespace(spec={"finalizers": ["example.com/f"]})
-    place.kubectl(f"delete namespace {place.ns} --wait=false")
-    place.until("ours is off", lambda: place.get(namespace(place)).json()["spec"]["finalizers"] == ["example.com/f"])
-    place.note_object(namespace(place))
+def foreign_finalizer(cluster: ScenarioCluster) -> None:
+    cluster.make_namespace(spec={"finalizers": ["example.com/f"]})
+    cluster.kubectl(f"delete namespace {cluster.ns} --wait=false")
+    cluster.until(
+        "ours is off", lambda: cluster.get(namespace(cluster)).json()["spec"]["finalizers"] == ["example.com/f"]
+    )
+    cluster.note_object(namespace(cluster))
 
 
-def graceful_pods(place: Place) -> None:
+def graceful_pods(cluster: ScenarioCluster) -> None:
     """On a hollow node, and slow to stop: nothing else is touched before they are gone."""
-    place.make_namespace()
+    cluster.make_namespace()
     slow = pod("slow", nodeName="node-0001", terminationGracePeriodSeconds=60)
     slow["metadata"]["annotations"] = {"headgate.dev/stop-after": "12s"}
-    place.post(place.core("pods"), slow)
-    make(place, "waits")
-    path = place.core("pods", "slow")
-    place.until("it runs", lambda: place.get(path).json()["status"].get("phase") == "Running")
-    place.kubectl(f"delete namespace {place.ns} --wait=false")
-    place.until("conditions are told", lambda: conditions_are_told(place))
-    place.note_object(namespace(place))
-    place.note_all(place.core("configmaps"))
-    place.until_gone(path, namespace(place))
+    cluster.post(cluster.core("pods"), slow)
+    make(cluster, "waits")
+    path = cluster.core("pods", "slow")
+    cluster.until("it runs", lambda: cluster.get(path).json()["status"].get("phase") == "Running")
+    cluster.kubectl(f"delete namespace {cluster.ns} --wait=false")
+    cluster.until("conditions are told", lambda: conditions_are_told(cluster))
+    cluster.note_object(namespace(cluster))
+    cluster.note_all(cluster.core("configmaps"))
+    cluster.until_gone(path, namespace(cluster))
 
 
-def service_account(place: Place) -> None:
-    place.make_namespace()
-    path = place.core("serviceaccounts", "default")
-    place.until("there is one", lambda: place.get(path).status == 200)
-    place.note_object(path)
-    uid = place.get(path).json()["metadata"]["uid"]
-    place.kubectl("delete serviceaccount default")
-    place.until("there is another one", lambda: place.get(path).json()["metadata"].get("uid", uid) != uid)
-    place.note_object(path)
+def service_account(cluster: ScenarioCluster) -> None:
+    cluster.make_namespace()
+    path = cluster.core("serviceaccounts", "default")
+    cluster.until("there is one", lambda: cluster.get(path).status == 200)
+    cluster.note_object(path)
+    uid = cluster.get(path).json()["metadata"]["uid"]
+    cluster.kubectl("delete serviceaccount default")
+    cluster.until("there is another one", lambda: cluster.get(path).json()["metadata"].get("uid", uid) != uid)
+    cluster.note_object(path)
 
 
-def root_certificate(place: Place) -> None:
-    place.make_namespace()
-    path = place.core("configmaps", "kube-root-ca.crt")
+def root_certificate(cluster: ScenarioCluster) -> None:
+    cluster.make_namespace()
+    path = cluster.core("configmaps", "kube-root-ca.crt")
 
     def is_right() -> bool:
-        found = place.get(path)
+        found = cluster.get(path)
         return found.status == 200 and "CERTIFICATE" in found.json()["data"].get("ca.crt", "")
 
     def note() -> None:
-        found = place.get(path).json()
-        place.note("the certificate", {**found, "data": sorted(found["data"])})
+        found = cluster.get(path).json()
+        cluster.note("the certificate", {**found, "data": sorted(found["data"])})
 
-    place.until("there is one", is_right)
+    cluster.until("there is one", is_right)
     note()
-    place.kubectl("delete configmap kube-root-ca.crt --wait=false")
-    place.until("it came back", is_right)
-    place.patch(path, {"data": {"ca.crt": "forged", "more": "x"}, "metadata": {"labels": {"mine": "yes"}}})
-    place.until("it is right again", is_right)
+    cluster.kubectl("delete configmap kube-root-ca.crt --wait=false")
+    cluster.until("it came back", is_right)
+    cluster.patch(path, {"data": {"ca.crt": "forged", "more": "x"}, "metadata": {"labels": {"mine": "yes"}}})
+    cluster.until("it is right again", is_right)
     note()
-    place.server.request("PATCH", path, MERGE, b'{"metadata":{"annotations":{"kubernetes.io/description":""}}}')
-    place.until(
-        "it is described", lambda: bool(place.get(path).json()["metadata"]["annotations"]["kubernetes.io/description"])
+    cluster.server.request("PATCH", path, MERGE, b'{"metadata":{"annotations":{"kubernetes.io/description":""}}}')
+    cluster.until(
+        "it is described",
+        lambda: bool(cluster.get(path).json()["metadata"]["annotations"]["kubernetes.io/description"]),
     )
     note()
 
 
-def lose_node(place: Place) -> None:
-    place.make_namespace()
-    place.post("/api/v1/nodes", {**NODE, "metadata": {"name": place.ns}})
+def lose_node(cluster: ScenarioCluster) -> None:
+    cluster.make_namespace()
+    cluster.post("/api/v1/nodes", {**NODE, "metadata": {"name": cluster.ns}})
     for name, phase in (("running", "Running"), ("done", "Succeeded")):
-        place.post(place.core("pods"), pod(name, nodeName=place.ns))
-        place.patch(place.core("pods", f"{name}/status"), {"status": {"phase": phase}})
-    stays = pod("held", nodeName=place.ns)
+        cluster.post(cluster.core("pods"), pod(name, nodeName=cluster.ns))
+        cluster.patch(cluster.core("pods", f"{name}/status"), {"status": {"phase": phase}})
+    stays = pod("held", nodeName=cluster.ns)
     stays["metadata"]["finalizers"] = [HOLD]
-    place.post(place.core("pods"), stays)
-    place.delete(f"/api/v1/nodes/{place.ns}")
+    cluster.post(cluster.core("pods"), stays)
+    cluster.delete(f"/api/v1/nodes/{cluster.ns}")
 
 
-def lost_node(place: Place) -> None:
-    place.until_gone(place.core("pods", "running"), place.core("pods", "done"))
-    place.until(
-        "the held one failed", lambda: place.get(place.core("pods", "held")).json()["status"]["phase"] == "Failed"
+def lost_node(cluster: ScenarioCluster) -> None:
+    cluster.until_gone(cluster.core("pods", "running"), cluster.core("pods", "done"))
+    cluster.until(
+        "the held one failed", lambda: cluster.get(cluster.core("pods", "held")).json()["status"]["phase"] == "Failed"
     )
-    place.note_object(place.core("pods", "held"))
-    place.patch(place.core("pods", "held"), {"metadata": {"finalizers": None}})
+    cluster.note_object(cluster.core("pods", "held"))
+    cluster.patch(cluster.core("pods", "held"), {"metadata": {"finalizers": None}})
 
 
-def terminate_unplaced(place: Place) -> None:
-    place.make_namespace()
+def terminate_unplaced(cluster: ScenarioCluster) -> None:
+    cluster.make_namespace()
     obj = pod("p", schedulingGates=[{"name": "example.com/g"}])
     obj["metadata"]["finalizers"] = [HOLD]
-    place.post(place.core("pods"), obj)
-    place.delete(place.core("pods", "p"))
+    cluster.post(cluster.core("pods"), obj)
+    cluster.delete(cluster.core("pods", "p"))
 
 
-def terminating_unplaced(place: Place) -> None:
-    path = place.core("pods", "p")
-    place.until("it failed", lambda: place.get(path).json()["status"]["phase"] == "Failed")
-    place.note_object(path)
-    place.patch(path, {"metadata": {"finalizers": None}})
+def terminating_unplaced(cluster: ScenarioCluster) -> None:
+    path = cluster.core("pods", "p")
+    cluster.until("it failed", lambda: cluster.get(path).json()["status"]["phase"] == "Failed")
+    cluster.note_object(path)
+    cluster.patch(path, {"metadata": {"finalizers": None}})
 
 
-def take_out_of_service(place: Place) -> None:
-    place.make_namespace()
+def take_out_of_service(cluster: ScenarioCluster) -> None:
+    cluster.make_namespace()
     taint = {"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute", "value": "gone"}
-    place.post("/api/v1/nodes", {**NODE, "metadata": {"name": place.ns}, "spec": {"taints": [taint]}})
+    cluster.post("/api/v1/nodes", {**NODE, "metadata": {"name": cluster.ns}, "spec": {"taints": [taint]}})
     for name in ("leaving", "staying"):
         # They tolerate the taint: nobody but who collects pods takes them away.
-        place.post(place.core("pods"), pod(name, nodeName=place.ns, tolerations=[{"operator": "Exists"}]))
-    place.delete(place.core("pods", "leaving"))
+        cluster.post(cluster.core("pods"), pod(name, nodeName=cluster.ns, tolerations=[{"operator": "Exists"}]))
+    cluster.delete(cluster.core("pods", "leaving"))
 
 
-def out_of_service(place: Place) -> None:
-    place.until_gone(place.core("pods", "leaving"))
-    place.note_all(place.core("pods"))
-    place.delete(f"/api/v1/nodes/{place.ns}")
+def out_of_service(cluster: ScenarioCluster) -> None:
+    cluster.until_gone(cluster.core("pods", "leaving"))
+    cluster.note_all(cluster.core("pods"))
+    cluster.delete(f"/api/v1/nodes/{cluster.ns}")
 
 
 NAMESPACES = [
-    Story("an empty namespace goes", empty),
-    Story("a namespace goes with all that is in it", full),
-    Story("a namespace waits for finalizers in it", held),
-    Story("a namespace waits for its own finalizers", held_itself),
-    Story("a namespace waits for somebody else", foreign_finalizer),
-    Story("a namespace waits for its pods", graceful_pods),
-    Story("the default service account comes back", service_account),
-    Story("the root certificate is put right", root_certificate),
+    Scenario("an empty namespace goes", empty),
+    Scenario("a namespace goes with all that is in it", full),
+    Scenario("a namespace waits for finalizers in it", held),
+    Scenario("a namespace waits for its own finalizers", held_itself),
+    Scenario("a namespace waits for somebody else", foreign_finalizer),
+    Scenario("a namespace waits for its pods", graceful_pods),
+    Scenario("the default service account comes back", service_account),
+    Scenario("the root certificate is put right", root_certificate),
 ]
 STRAY_PODS = [
-    Story("pods of a lost node", lost_node, before=lose_node),
-    Story("a pod that is going and has no node", terminating_unplaced, before=terminate_unplaced),
-    Story("pods of a node out of service", out_of_service, before=take_out_of_service),
+    Scenario("pods of a lost node", lost_node, prepare=lose_node),
+    Scenario("a pod that is going and has no node", terminating_unplaced, prepare=terminate_unplaced),
+    Scenario("pods of a node out of service", out_of_service, prepare=take_out_of_service),
 ]

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from clusters import a_node, a_pod
-from harness.faulty_proxy import FaultyWire
+from harness.faulty_proxy import FaultyProxy
 from harness.queues import API_VERSION, QUEUES, a_group, a_queue, install_crds
 from harness.scheduler_process import SchedulerProcess, create_nodes, is_bound, scheduled_reason, send, wait_for
 from harness.server import Server
-from harness.server_kinds import started
+from harness.server_kinds import running_server
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME
 
 Object = dict[str, Any]
@@ -28,12 +28,12 @@ MERGE = "application/merge-patch+json"
 FOREIGN = "example.com/hold"
 
 
-class Place:
+class QueueCluster:
     """One node with much room. Names of queues are given out; those of pods are the test's, swept after it."""
 
     def __init__(self, server: Server, folder: Path) -> None:
         self.server = server
-        self.wire = FaultyWire(server, folder)
+        self.proxy = FaultyProxy(server, folder)
         self._folder = folder
         self._number = 0
         install_crds(server)
@@ -42,11 +42,11 @@ class Place:
 
     def _started(self) -> SchedulerProcess:
         self._number += 1
-        return SchedulerProcess(self.wire, self._folder / f"scheduler-{self._number}.log", "--no-leader-elect")
+        return SchedulerProcess(self.proxy, self._folder / f"scheduler-{self._number}.log", "--no-leader-elect")
 
     def close(self) -> None:
         self.scheduler.stop()
-        self.wire.close()
+        self.proxy.close()
 
     def killed(self) -> None:
         self.scheduler.kill()
@@ -138,7 +138,7 @@ class Place:
         assert scheduled_reason(pod) == "SchedulingGated" or not gated, "a gated pod must never look like a shortage"
         return gated
 
-    def sweep(self) -> None:
+    def delete_pods(self) -> None:
         for pod in send(self.server, "GET", PODS)["items"]:
             self.delete(pod["metadata"]["name"])
         send(self.server, "DELETE", GROUPS)
@@ -149,10 +149,10 @@ def gates_of(pod: Object) -> list[str]:
 
 
 @contextlib.contextmanager
-def a_place(make: str, folder: Path, programs: Path) -> Iterator[Place]:
-    with started(make, folder, programs) as server:
-        place = Place(server, folder)
+def running_queue_cluster(server_kind: str, folder: Path, programs: Path) -> Iterator[QueueCluster]:
+    with running_server(server_kind, folder, programs) as server:
+        cluster = QueueCluster(server, folder)
         try:
-            yield place
+            yield cluster
         finally:
-            place.close()
+            cluster.close()

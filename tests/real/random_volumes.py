@@ -26,7 +26,7 @@ SIZE_STEP = 37
 """No two volumes have the same size: of such, kube-scheduler takes one by chance."""
 
 
-class Drawn(NamedTuple):
+class RandomStorage(NamedTuple):
     """Everything to be made, kind by kind in this order; ``running`` pods have a node."""
 
     nodes: list[Object]
@@ -41,13 +41,13 @@ class Drawn(NamedTuple):
     pods: list[Object]
 
 
-def draw(number: int, pods: int) -> Drawn:
+def draw(number: int, pods: int) -> RandomStorage:
     random = Random(number)
     nodes = [_node(random, i) for i in range(NODES)]
     claims = [_claim(random, i) for i in range(CLAIMS)]
     volumes = [each for i, claim in enumerate(claims) for each in _volumes_for(random, i, claim)]
     names = [each["metadata"]["name"] for each in volumes]
-    return Drawn(
+    return RandomStorage(
         nodes,
         [_csi_node(random, each) for each in nodes if random.random() < 0.8],
         [{"metadata": {"name": each}, "spec": {"storageCapacity": each == "tight"}} for each in ("tight", "zonal")],

@@ -16,7 +16,7 @@ import pytest
 from harness.embedded_server import EmbeddedServer
 from harness.scheduler_process import wait_for
 from harness.server import Answer, Server
-from harness.server_kinds import MAKES, started
+from harness.server_kinds import SERVER_KINDS, running_server
 from harness.users import ALICE, bearing
 from harness.webhooks import WebhookProcess, prepare, sent
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME, STAMP
@@ -27,12 +27,12 @@ GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
 QUEUE = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"}
 
 
-@pytest.fixture(scope="module", params=MAKES)
+@pytest.fixture(scope="module", params=SERVER_KINDS)
 def server(
     request: pytest.FixtureRequest, kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp(f"admission-{request.param}")
-    with started(request.param, folder, kube_binaries) as running:
+    with running_server(request.param, folder, kube_binaries) as running:
         prepare(running)
         if request.param == "embedded":
             yield running

@@ -23,7 +23,7 @@ from harness.scheduler_process import (
     wait_for,
 )
 from harness.server import Server
-from harness.server_kinds import MAKES, started
+from harness.server_kinds import SERVER_KINDS, running_server
 from harness.webhooks import prepare, sent
 from headgate.capacity.names import GATE, OPT_IN, QUEUE_NAME, STAMP
 
@@ -32,9 +32,9 @@ QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 OFF = ("--feature-gates", "QueueAllocationGate=false")
 
 
-@pytest.fixture(params=MAKES)
+@pytest.fixture(params=SERVER_KINDS)
 def server(request: pytest.FixtureRequest, kube_binaries: Path, tmp_path: Path) -> Iterator[Server]:
-    with started(request.param, tmp_path / "server", kube_binaries) as running:
+    with running_server(request.param, tmp_path / "server", kube_binaries) as running:
         prepare(running)
         create_nodes(running, [a_node("node", cpu="100", memory="100Gi")])
         queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "one"}}

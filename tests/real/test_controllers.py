@@ -18,9 +18,9 @@ import pytest
 from harness.embedded_server import EmbeddedServer
 from harness.processes import Process
 from harness.real_server import RealServer
-from harness.scenarios import Teller, Told, compared
+from harness.scenarios import ScenarioResult, ScenarioRunner, compare_results
 from harness.server import Server
-from harness.server_pair import Both, report_path
+from harness.server_pair import ServerPair, report_path
 from headgate.client.io.credentials import find_rest_config
 from headgate.client.io.http_transport import HTTPTransport
 from headgate.client.kubeconfig import RESTConfig
@@ -35,12 +35,12 @@ from real.namespace_scenarios import NAMESPACES, STRAY_PODS
 
 pytestmark = pytest.mark.real
 
-STORIES = [*STRAY_PODS, *CUSTOM, *NAMESPACES, *CASCADES]
+SCENARIOS = [*STRAY_PODS, *CUSTOM, *NAMESPACES, *CASCADES]
 CONTROLLERS = (
     "namespace-controller,garbage-collector-controller,pod-garbage-collector-controller,serviceaccount-controller,"
     "root-ca-certificate-publisher-controller"
 )
-Ends = dict[str, Told]
+Ends = dict[str, ScenarioResult]
 
 
 @contextmanager
@@ -82,39 +82,39 @@ def controller_manager(server: RealServer, folder: Path, binaries: Path) -> Proc
     )
 
 
-def told_by(server: Server, start: Callable[[], None]) -> tuple[Teller, Callable[[], Ends]]:
-    teller = Teller(server, STORIES)
-    teller.prepare()
+def start_scenarios(server: Server, start: Callable[[], None]) -> tuple[ScenarioRunner, Callable[[], Ends]]:
+    runner = ScenarioRunner(server, SCENARIOS)
+    runner.prepare()
     start()
-    return teller, teller.tell_all()
+    return runner, runner.start()
 
 
 @pytest.fixture(scope="module")
 def clusters(
     kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory, met_allowances: Counter[str]
-) -> Iterator[Both]:
+) -> Iterator[ServerPair]:
     folder = tmp_path_factory.mktemp("controllers")
     real = RealServer(folder / "real", kube_binaries)
     flags = ("--components", "apiserver,controllers")
     ours = EmbeddedServer(folder / "embedded", kube_binaries / "kubectl", flags)
-    both = Both(real, ours, ALLOWED, report_path(), met_allowances)
+    pair = ServerPair(real, ours, ALLOWED, report_path(), met_allowances)
     with hollow_nodes(real), hollow_nodes(ours):
-        yield both
-    both.close()
+        yield pair
+    pair.close()
     real.stop()
     ours.stop()
 
 
 def test_every_story_ends_the_same_on_both_clusters(
-    clusters: Both, kube_binaries: Path, tmp_path: Path, subtests: pytest.Subtests
+    clusters: ServerPair, kube_binaries: Path, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     managers: list[Process] = []
     assert isinstance(clusters.real, RealServer)
     real_server = clusters.real
-    first, real_ends = told_by(
+    first, real_ends = start_scenarios(
         real_server, lambda: managers.append(controller_manager(real_server, tmp_path, kube_binaries))
     )
-    second, our_ends = told_by(clusters.ours, lambda: None)
+    second, our_ends = start_scenarios(clusters.ours, lambda: None)
     try:
         real, ours = real_ends(), our_ends()
     finally:
@@ -122,7 +122,7 @@ def test_every_story_ends_the_same_on_both_clusters(
         second.close()
         for manager in managers:
             manager.stop()
-    for story in STORIES:
-        with subtests.test(msg=story.name):
-            clusters.judge(list(compared(story.name, real[story.name], ours[story.name])))
-            assert not real[story.name].trouble
+    for scenario in SCENARIOS:
+        with subtests.test(msg=scenario.name):
+            clusters.judge(list(compare_results(scenario.name, real[scenario.name], ours[scenario.name])))
+            assert not real[scenario.name].failure

@@ -12,7 +12,7 @@ from harness.embedded_server import HEADGATE
 from harness.processes import Process
 from harness.scheduler_process import wait_for
 from harness.server import Server
-from harness.server_kinds import started
+from harness.server_kinds import running_server
 
 pytestmark = pytest.mark.real
 
@@ -23,7 +23,7 @@ KUBECTL_HASH = "68d995574f"
 
 @pytest.fixture
 def server(kube_binaries: Path, tmp_path: Path) -> Iterator[Server]:
-    with started("real", tmp_path / "real", kube_binaries) as real:
+    with running_server("real", tmp_path / "real", kube_binaries) as real:
         command = [str(HEADGATE), "run", "--components", "controllers", "--kubeconfig", str(real.kubeconfig)]
         controllers = Process(command, tmp_path / "controllers.log")
         try:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from harness.invalid_manifests import spoiled as spoiled_manifests
 from harness.request_cases import case, post
-from harness.server_pair import Both
+from harness.server_pair import ServerPair
 from real.custom_kinds import DEFINITIONS, GROUP, definition, of, served, version
 from real.random_schemas import draw_schema, spoiled, values
 
@@ -32,15 +32,15 @@ SPOILED = [spoiled(DRAWN, of(spec=draw_schema(DRAWN, 2), other=draw_schema(DRAWN
 
 
 @pytest.fixture(scope="module")
-def prepared(both: Both) -> Both:
+def prepared(servers: ServerPair) -> ServerPair:
     def define(server: Any) -> None:
         body = json.dumps(LOTS).encode()
         answer = server.request("POST", DEFINITIONS, {"Content-Type": "application/json"}, body)
         assert answer.status in (201, 409), answer.body
         served(server, LOTS)
 
-    both.on_each(define)
-    return both
+    servers.on_each(define)
+    return servers
 
 
 @st.composite
@@ -51,15 +51,15 @@ def lots(draw: st.DrawFn) -> dict[str, Any]:
 
 @settings(max_examples=400, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 @given(spec=lots())
-def test_a_drawn_value_is_taken_or_refused_alike(prepared: Both, spec: dict[str, Any]) -> None:
+def test_a_drawn_value_is_taken_or_refused_alike(prepared: ServerPair, spec: dict[str, Any]) -> None:
     body = {"apiVersion": f"{GROUP}/v1", "kind": "Lot", "metadata": {"name": "a"}, "spec": spec}
-    prepared.agree(case("a drawn lot", post(PLACE, body).in_any_order()))
+    prepared.compare(case("a drawn lot", post(PLACE, body).in_any_order()))
 
 
-def test_a_spoiled_schema_is_refused_alike(prepared: Both) -> None:
+def test_a_spoiled_schema_is_refused_alike(prepared: ServerPair) -> None:
     trials = (definition("trials", "Trial", version("v1", schema)) for schema in SPOILED)
     steps = [post(f"{DEFINITIONS}?dryRun=All", each).in_any_order() for each in trials]
-    prepared.agree(case("spoiled schemas", *steps))
+    prepared.compare(case("spoiled schemas", *steps))
 
 
 RICH = definition(
@@ -96,8 +96,8 @@ RICH = definition(
 )
 
 
-def test_a_spoiled_definition_is_answered_the_same(prepared: Both, request: pytest.FixtureRequest) -> None:
+def test_a_spoiled_definition_is_answered_the_same(prepared: ServerPair, request: pytest.FixtureRequest) -> None:
     step = request.config.getoption("--spoiled-step")
     chosen = list(itertools.islice(spoiled_manifests(RICH), 0, None, step))
     place = f"{DEFINITIONS}?dryRun=All"
-    prepared.agree(case("spoiled definitions", *(post(place, each).in_any_order() for _, each in chosen)))
+    prepared.compare(case("spoiled definitions", *(post(place, each).in_any_order() for _, each in chosen)))

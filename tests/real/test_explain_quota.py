@@ -14,7 +14,7 @@ import yaml
 from harness.headgate_cli import asked
 from harness.queues import install_crds
 from harness.server import Server
-from harness.server_kinds import MAKES, started
+from harness.server_kinds import SERVER_KINDS, running_server
 
 pytestmark = pytest.mark.real
 
@@ -68,11 +68,11 @@ MADE = (
 )
 
 
-@pytest.fixture(scope="module", params=MAKES)
+@pytest.fixture(scope="module", params=SERVER_KINDS)
 def server(
     request: pytest.FixtureRequest, kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
-    with started(request.param, tmp_path_factory.mktemp(request.param), kube_binaries) as running:
+    with running_server(request.param, tmp_path_factory.mktemp(request.param), kube_binaries) as running:
         install_crds(running)
         created = running.kubectl(["create", "-f", "-"], yaml.safe_dump_all(MADE))
         assert created.exit == 0, created.stderr

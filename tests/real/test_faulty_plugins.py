@@ -31,7 +31,7 @@ from harness.scheduler_process import (
     wait_for,
 )
 from harness.server import Server
-from harness.server_kinds import MAKES, started
+from harness.server_kinds import SERVER_KINDS, running_server
 
 pytestmark = pytest.mark.real
 
@@ -188,11 +188,11 @@ EXPECTED: dict[str, tuple[str, str]] = {
 }
 
 
-@pytest.fixture(scope="module", params=MAKES)
+@pytest.fixture(scope="module", params=SERVER_KINDS)
 def server(
     request: pytest.FixtureRequest, kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
-    with started(request.param, tmp_path_factory.mktemp(f"strange-{request.param}"), kube_binaries) as made:
+    with running_server(request.param, tmp_path_factory.mktemp(f"strange-{request.param}"), kube_binaries) as made:
         create_nodes(made, [a_node("node-a", cpu="100", pods="1000"), a_node("node-b", cpu="100", pods="1000")])
         yield made
 

@@ -12,7 +12,7 @@ import pytest
 
 from harness.embedded_server import HEADGATE
 from harness.server import JSON_TYPE, Server
-from harness.server_pair import Both
+from harness.server_pair import ServerPair
 
 pytestmark = pytest.mark.real
 
@@ -59,13 +59,13 @@ def gates_of(server: Server, namespace: str) -> dict[str, list[str]]:
     return {pod["metadata"]["name"]: [each["name"] for each in pod["spec"].get("schedulingGates", ())] for pod in pods}
 
 
-def agree(both: Both, story: Any) -> Any:
-    real, ours = both.on_each(story)
+def agree(servers: ServerPair, story: Any) -> Any:
+    real, ours = servers.on_each(story)
     assert real == ours
     return real
 
 
-def test_gates_are_listed_with_who_set_them(both: Both) -> None:
+def test_gates_are_listed_with_who_set_them(servers: ServerPair) -> None:
     def story(server: Server) -> Any:
         namespace = namespaced(server, f"{NAMESPACE}-list")
         create(server, namespace, "a", MINE, OTHER)
@@ -73,7 +73,7 @@ def test_gates_are_listed_with_who_set_them(both: Both) -> None:
         create(server, namespace, "free")
         return gates(server, "list", "-n", namespace), gates(server, "list", "-n", namespace, "-l", "app=nobody")
 
-    listed, nobody = agree(both, story)
+    listed, nobody = agree(servers, story)
     assert listed[0] == 0
     head, mine, other = (line.split() for line in listed[1].splitlines())
     assert head == ["GATE", "PODS", "OLDEST", "AGE", "SET", "BY"]
@@ -82,7 +82,7 @@ def test_gates_are_listed_with_who_set_them(both: Both) -> None:
     assert nobody == (0, "", "No pod has a scheduling gate.\n")
 
 
-def test_one_gate_is_lifted_and_the_others_stay(both: Both) -> None:
+def test_one_gate_is_lifted_and_the_others_stay(servers: ServerPair) -> None:
     def story(server: Server) -> Any:
         namespace = namespaced(server, f"{NAMESPACE}-lift")
         for i in range(20):
@@ -94,7 +94,7 @@ def test_one_gate_is_lifted_and_the_others_stay(both: Both) -> None:
         again = gates(server, "lift", MINE, "--all", "-n", namespace)
         return dry, untouched, done, gates_of(server, namespace), again
 
-    dry, untouched, done, left, again = agree(both, story)
+    dry, untouched, done, left, again = agree(servers, story)
     assert dry == (0, f"{MINE}: would be lifted from 20 of 20 pods, 0 already gone, 0 failed\n", "")
     assert untouched["p0"] == [OTHER, MINE]
     assert done == (0, f"{MINE}: lifted from 20 of 20 pods, 0 already gone, 0 failed\n", "")
@@ -102,7 +102,7 @@ def test_one_gate_is_lifted_and_the_others_stay(both: Both) -> None:
     assert again[1] == f"{MINE}: lifted from 0 of 0 pods, 0 already gone, 0 failed\n"
 
 
-def test_two_that_lift_at_once_lift_each_gate_once(both: Both) -> None:
+def test_two_that_lift_at_once_lift_each_gate_once(servers: ServerPair) -> None:
     """Between them they account for every pod: lifted by one is already gone for the other, or was never seen."""
 
     def story(server: Server) -> Any:
@@ -122,10 +122,10 @@ def test_two_that_lift_at_once_lift_each_gate_once(both: Both) -> None:
         assert [each[0] for each in printed] == [0, 0], [each[2] for each in printed]
         return lifted, gates_of(server, namespace) == {f"p{i}": [] for i in range(40)}
 
-    assert agree(both, story) == (40, True)
+    assert agree(servers, story) == (40, True)
 
 
-def test_who_may_not_lift_gets_the_servers_words_for_every_pod(both: Both) -> None:
+def test_who_may_not_lift_gets_the_servers_words_for_every_pod(servers: ServerPair) -> None:
     def story(server: Server) -> Any:
         namespace = namespaced(server, f"{NAMESPACE}-deny")
         hook = {
@@ -159,12 +159,12 @@ def test_who_may_not_lift_gets_the_servers_words_for_every_pod(both: Both) -> No
             server.request("DELETE", f"{hooks}/{NAMESPACE}-deny")
         return code, out.endswith(" failed\n"), "deny.example.com" in err
 
-    assert agree(both, story) == (1, True, True)
+    assert agree(servers, story) == (1, True, True)
 
 
-def test_an_unreachable_server_is_told_in_one_line(both: Both, tmp_path: Any) -> None:
+def test_an_unreachable_server_is_told_in_one_line(servers: ServerPair, tmp_path: Any) -> None:
     kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(both.ours.kubeconfig.read_text().replace(both.ours.address, "127.0.0.1:9"))
+    kubeconfig.write_text(servers.ours.kubeconfig.read_text().replace(servers.ours.address, "127.0.0.1:9"))
     run = subprocess.run(
         [str(HEADGATE), "gates", "list", "--kubeconfig", str(kubeconfig)], capture_output=True, text=True, check=False
     )

@@ -8,7 +8,7 @@ import pytest
 
 from harness.objects import CONFIG_MAPS, CORE, DEPLOYMENTS, NODES, PODS, config_map, pod
 from harness.request_cases import Case, Step, case, cases_of, delete, get, patch, post
-from harness.server_pair import Both
+from harness.server_pair import ServerPair
 
 pytestmark = pytest.mark.real
 
@@ -224,5 +224,5 @@ CASES = cases_of(STRANGERS, FORBIDDEN, GRANTED, REVIEWED)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_access_is_decided_the_same(both: Both, case: Case) -> None:
-    both.agree(case)
+def test_access_is_decided_the_same(servers: ServerPair, case: Case) -> None:
+    servers.compare(case)

@@ -6,7 +6,7 @@ import pytest
 
 from harness.objects import CONFIG_MAPS, DEPLOYMENTS, PODS, config_map, deployment, gated, pod
 from harness.request_cases import Case, apply, case, delete, get, patch, post
-from harness.server_pair import Both
+from harness.server_pair import ServerPair
 
 pytestmark = pytest.mark.real
 
@@ -261,5 +261,5 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_applies_are_answered_the_same(both: Both, case: Case) -> None:
-    both.agree(case)
+def test_applies_are_answered_the_same(servers: ServerPair, case: Case) -> None:
+    servers.compare(case)

@@ -13,7 +13,7 @@ import pytest
 
 from harness.objects import CONFIG_MAPS, SECRETS, SERVICES, config_map, service
 from harness.request_cases import Case, case, cases_of, get, patch, post, put
-from harness.server_pair import Both
+from harness.server_pair import ServerPair
 
 pytestmark = pytest.mark.real
 
@@ -179,5 +179,5 @@ CASES = cases_of(TYPES, IMMUTABLE, SERVICE_LIVES, NETWORK_AND_SCALE)
 
 
 @pytest.mark.parametrize("scenario", CASES, ids=lambda scenario: scenario.name)
-def test_daily_kinds_live_the_same(both: Both, scenario: Case) -> None:
-    both.agree(scenario)
+def test_daily_kinds_live_the_same(servers: ServerPair, scenario: Case) -> None:
+    servers.compare(scenario)

@@ -6,7 +6,7 @@ import pytest
 
 from harness.objects import CONFIG_MAPS, CORE, PODS, config_map, pod
 from harness.request_cases import Case, case, cases_of, get, post
-from harness.server_pair import Both
+from harness.server_pair import ServerPair
 
 pytestmark = pytest.mark.real
 
@@ -180,5 +180,5 @@ CASES = cases_of(NAMES, METADATA_FIELDS)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_creations_are_answered_the_same(both: Both, case: Case) -> None:
-    both.agree(case)
+def test_creations_are_answered_the_same(servers: ServerPair, case: Case) -> None:
+    servers.compare(case)

@@ -25,8 +25,8 @@ from harness.request_cases import (
     put,
 )
 from harness.server import Server
-from harness.server_pair import Both
-from harness.webhook_server import HookServer, Raw
+from harness.server_pair import ServerPair
+from harness.webhook_server import Raw, WebhookServer
 from real.custom_kinds import DEFINITIONS, GROUP, INTEGER, STRING, definition, of, served, version
 
 pytestmark = pytest.mark.real
@@ -58,7 +58,7 @@ MISSHAPEN = {
 """Bytes that a webhook may answer with, by the note that asks for them; K, V and U stand for what is expected."""
 
 
-def boxes(hook: HookServer) -> Any:
+def boxes(hook: WebhookServer) -> Any:
     client = {"url": hook.url("/convert"), "caBundle": base64.b64encode(hook.ca).decode()}
     return definition(
         "boxes",
@@ -121,8 +121,8 @@ def converted(obj: Any, wanted: str) -> Any:
 
 
 @pytest.fixture(scope="module")
-def prepared(both: Both, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
-    with HookServer(tmp_path_factory.mktemp("hooks")) as hook:
+def prepared(servers: ServerPair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerPair]:
+    with WebhookServer(tmp_path_factory.mktemp("hooks")) as hook:
         hook.hooks["/convert"] = convert
         wanted = boxes(hook)
 
@@ -132,9 +132,9 @@ def prepared(both: Both, tmp_path_factory: pytest.TempPathFactory) -> Iterator[B
             assert answer.status in (201, 409), answer.body
             served(server, wanted)
 
-        both.on_each(define)
-        yield both
-        both.on_each(lambda server: server.request("DELETE", f"{DEFINITIONS}/boxes.{GROUP}"))
+        servers.on_each(define)
+        yield servers
+        servers.on_each(lambda server: server.request("DELETE", f"{DEFINITIONS}/boxes.{GROUP}"))
 
 
 def box(name: str = "a", **spec: Any) -> dict[str, Any]:
@@ -232,5 +232,5 @@ CASES = cases_of(
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_converted_objects_are_answered_the_same(prepared: Both, case: Case) -> None:
-    prepared.agree(case)
+def test_converted_objects_are_answered_the_same(prepared: ServerPair, case: Case) -> None:
+    prepared.compare(case)

@@ -12,7 +12,7 @@ from harness.request_cases import (
     case,
     cases_of,
 )
-from harness.server_pair import Both
+from harness.server_pair import ServerPair
 from real.custom_kinds import (
     INTEGER,
     STRING,
@@ -212,5 +212,5 @@ CASES = cases_of(SCHEMAS)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_schemas_of_definitions_are_judged_the_same(both: Both, case: Case) -> None:
-    both.agree(case)
+def test_schemas_of_definitions_are_judged_the_same(servers: ServerPair, case: Case) -> None:
+    servers.compare(case)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.request_cases import Case, case, cases_of, get, patch, post, put
-from harness.server_pair import Both
+from harness.server_pair import ServerPair
 
 pytestmark = pytest.mark.real
 
@@ -194,5 +194,5 @@ CASES = cases_of(STATUS, ADMIN, SLICES_WRONG)
 
 
 @pytest.mark.parametrize("scenario", CASES, ids=lambda scenario: scenario.name)
-def test_devices_are_answered_the_same(both: Both, scenario: Case) -> None:
-    both.agree(scenario)
+def test_devices_are_answered_the_same(servers: ServerPair, scenario: Case) -> None:
+    servers.compare(scenario)

@@ -18,7 +18,7 @@ from harness.served_groups import (
     root_of,
 )
 from harness.server import Server
-from harness.server_pair import Both
+from harness.server_pair import ServerPair
 
 pytestmark = pytest.mark.real
 
@@ -84,13 +84,13 @@ CASES = cases_of(
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_discovery_is_the_same(both: Both, case: Case) -> None:
-    both.agree(case)
+def test_discovery_is_the_same(servers: ServerPair, case: Case) -> None:
+    servers.compare(case)
 
 
 @pytest.mark.parametrize("path", ["/api", "/apis", "/api/", "/apis/"])
 @pytest.mark.parametrize("accept", ACCEPTS.values(), ids=ACCEPTS.keys())
-def test_groups_are_listed_the_same(both: Both, path: str, accept: str) -> None:
+def test_groups_are_listed_the_same(servers: ServerPair, path: str, accept: str) -> None:
     def ask(server: Server) -> Seen:
         answer = server.request("GET", path, {"Accept": accept})
         normal = seen(answer, Normaliser(server.address))
@@ -98,11 +98,11 @@ def test_groups_are_listed_the_same(both: Both, path: str, accept: str) -> None:
         body = only_served_groups(normal.body) if isinstance(normal.body, dict) else normal.body
         return Seen(normal.status, headers, body)
 
-    real, ours = both.on_each(ask)
-    both.judge(list(differences(f"the list of groups at {path} as {accept}", f"GET {path}", real, ours)))
+    real, ours = servers.on_each(ask)
+    servers.judge(list(differences(f"the list of groups at {path} as {accept}", f"GET {path}", real, ours)))
 
 
-def test_an_unchanged_discovery_is_not_sent_again(both: Both) -> None:
+def test_an_unchanged_discovery_is_not_sent_again(servers: ServerPair) -> None:
     def ask(server: Server) -> list[int]:
         first = server.request("GET", "/apis", {"Accept": KUBECTL})
         tag = first.header("etag")
@@ -111,28 +111,28 @@ def test_an_unchanged_discovery_is_not_sent_again(both: Both) -> None:
         other = server.request("GET", "/apis", {"Accept": KUBECTL, "If-None-Match": '"other"'})
         return [first.status, again.status, len(again.body), other.status]
 
-    real, ours = both.on_each(ask)
+    real, ours = servers.on_each(ask)
     assert real == ours
 
 
-def test_the_table_of_served_groups_is_what_discovery_says(both: Both) -> None:
+def test_the_table_of_served_groups_is_what_discovery_says(servers: ServerPair) -> None:
     def ask(server: Server) -> set[str]:
         return {group["name"] for group in server.request("GET", "/apis").json()["groups"]}
 
-    real, ours = both.on_each(ask)
+    real, ours = servers.on_each(ask)
     assert {name for name in real if name.endswith(".k8s.io") or "." not in name} == (SERVED_GROUPS | NOT_SERVED) - {""}
     assert ours >= SERVED_GROUPS - {""}
 
 
 @pytest.mark.parametrize("path", ["/api/v1/watch", "/api/v1/watch/?a=<b>&c", "/apis/apps/v1/proxy"])
 def test_a_path_that_ends_where_its_resource_should_follow_is_refused_before_authentication(
-    both: Both, path: str
+    servers: ServerPair, path: str
 ) -> None:
     def ask(server: Server) -> tuple[int, str | None, bytes]:
         answer = server.request("GET", path, {"Authorization": "Bearer wrong"})
         return answer.status, answer.header("content-type"), answer.body
 
-    real, ours = both.on_each(ask)
+    real, ours = servers.on_each(ask)
     assert real == ours
 
 
@@ -156,7 +156,7 @@ OPENAPI_V2 = "application/com.github.proto-openapi.spec.v2"
         "text/html",
     ],
 )
-def test_version_2_of_the_schemas_comes_in_the_form_that_is_asked_for(both: Both, accept: str) -> None:
+def test_version_2_of_the_schemas_comes_in_the_form_that_is_asked_for(servers: ServerPair, accept: str) -> None:
     def ask(server: Server) -> tuple[int, str | None, bool]:
         answer = server.request("GET", "/openapi/v2", {"Accept": accept} if accept else {})
         kind = answer.header("content-type")
@@ -164,12 +164,12 @@ def test_version_2_of_the_schemas_comes_in_the_form_that_is_asked_for(both: Both
         assert kind != "application/json" or answer.json()["swagger"] == "2.0"
         return answer.status, kind, says_version
 
-    real, ours = both.on_each(ask)
+    real, ours = servers.on_each(ask)
     assert real == ours
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
-def test_health_lists_its_checks_when_it_is_asked_to_be_verbose(both: Both, path: str) -> None:
+def test_health_lists_its_checks_when_it_is_asked_to_be_verbose(servers: ServerPair, path: str) -> None:
     def ask(server: Server) -> list[str]:
         text = server.request("GET", f"{path}?verbose&exclude=ping&exclude=odd&exclude=none").body.decode()
         first, *checks, warning, last, end = text.split("\n")
@@ -182,34 +182,34 @@ def test_health_lists_its_checks_when_it_is_asked_to_be_verbose(both: Both, path
         assert plain[1 : len(checks) + 1] == checks
         return [first, warning, last, end, plain[0], *plain[-2:]]
 
-    real, ours = both.on_each(ask)
+    real, ours = servers.on_each(ask)
     assert real == ours
 
 
-def test_the_index_of_schemas_names_the_same_documents(both: Both) -> None:
+def test_the_index_of_schemas_names_the_same_documents(servers: ServerPair) -> None:
     def ask(server: Server) -> set[str]:
         paths = server.request("GET", "/openapi/v3").json()["paths"]
         assert all("?hash=" in entry["serverRelativeURL"] for entry in paths.values())
         return {root_of(version)[1:] for version in SERVED_VERSIONS} & set(paths)
 
-    real, ours = both.on_each(ask)
+    real, ours = servers.on_each(ask)
     assert real == ours == {root_of(version)[1:] for version in SERVED_VERSIONS}
 
 
 @pytest.mark.parametrize("version", SERVED_VERSIONS)
-def test_the_schemas_are_the_same(both: Both, version: str) -> None:
+def test_the_schemas_are_the_same(servers: ServerPair, version: str) -> None:
     def ask(server: Server) -> Seen:
         answer = server.request("GET", f"/openapi/v3{root_of(version)}")
         document: dict[str, Any] = answer.json() if answer.status == 200 else {}
         schemas = document.get("components", {}).get("schemas", {})
         return Seen(answer.status, {}, only_served_kinds(schemas))
 
-    real, ours = both.on_each(ask)
-    both.judge(list(differences(f"the schemas of {version}", f"GET /openapi/v3{root_of(version)}", real, ours)))
+    real, ours = servers.on_each(ask)
+    servers.judge(list(differences(f"the schemas of {version}", f"GET /openapi/v3{root_of(version)}", real, ours)))
 
 
 @pytest.mark.parametrize("version", SERVED_VERSIONS)
-def test_the_operations_are_the_same(both: Both, version: str) -> None:
+def test_the_operations_are_the_same(servers: ServerPair, version: str) -> None:
     """Path, verb, kind and query parameters: what kubectl looks up. Old watch paths and proxies are left out."""
 
     def ask(server: Server) -> Seen:
@@ -217,8 +217,8 @@ def test_the_operations_are_the_same(both: Both, version: str) -> None:
         document: dict[str, Any] = answer.json() if answer.status == 200 else {}
         return Seen(answer.status, {}, dict(_operations(document.get("paths", {}))))
 
-    real, ours = both.on_each(ask)
-    both.judge(list(differences(f"the operations of {version}", f"GET /openapi/v3{root_of(version)}", real, ours)))
+    real, ours = servers.on_each(ask)
+    servers.judge(list(differences(f"the operations of {version}", f"GET /openapi/v3{root_of(version)}", real, ours)))
 
 
 def _operations(paths: dict[str, Any]) -> list[tuple[str, Any]]:

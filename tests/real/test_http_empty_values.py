@@ -8,7 +8,7 @@ import pytest
 
 from harness.objects import CONFIG_MAPS, CORE, PODS, config_map, pod
 from harness.request_cases import AnyStep, Case, Edited, apply, case, cases_of, delete, get, patch, post, put
-from harness.server_pair import Both
+from harness.server_pair import ServerPair
 
 pytestmark = pytest.mark.real
 
@@ -88,5 +88,5 @@ CASES = cases_of([case(f"an empty list of a {name} has an owner", *life(*row)) f
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_empties_are_answered_the_same(both: Both, case: Case) -> None:
-    both.agree(case)
+def test_empties_are_answered_the_same(servers: ServerPair, case: Case) -> None:
+    servers.compare(case)

@@ -8,7 +8,7 @@ import pytest
 
 from harness.objects import CORE, DEPLOYMENTS, PODS, deployment, pod
 from harness.request_cases import Case, case, cases_of, events, get, open_watch, post
-from harness.server_pair import Both
+from harness.server_pair import ServerPair
 
 pytestmark = pytest.mark.real
 
@@ -86,5 +86,5 @@ CASES = cases_of(PRIVILEGED, EXPIRY)
 
 
 @pytest.mark.parametrize("scenario", CASES, ids=lambda scenario: scenario.name)
-def test_flags_change_the_same(governed: Both, scenario: Case) -> None:
-    governed.agree(scenario)
+def test_flags_change_the_same(governed: ServerPair, scenario: Case) -> None:
+    governed.compare(scenario)

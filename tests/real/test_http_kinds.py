@@ -24,7 +24,7 @@ from harness.request_cases import (
     post,
     put,
 )
-from harness.server_pair import Both
+from harness.server_pair import ServerPair
 
 pytestmark = pytest.mark.real
 
@@ -144,5 +144,5 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_every_kind_lives_the_same_on_both(both: Both, case: Case) -> None:
-    both.agree(case)
+def test_every_kind_lives_the_same_on_both(servers: ServerPair, case: Case) -> None:
+    servers.compare(case)

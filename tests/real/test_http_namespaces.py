@@ -11,7 +11,7 @@ import pytest
 
 from harness.objects import config_map
 from harness.request_cases import METADATA, TABLE, Case, Edited, case, cases_of, delete, get, patch, post, put
-from harness.server_pair import Both
+from harness.server_pair import ServerPair
 
 pytestmark = pytest.mark.real
 
@@ -144,5 +144,5 @@ CASES = cases_of(ENDS, STEPS)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_namespaces_end_the_same(both: Both, case: Case) -> None:
-    both.agree(case)
+def test_namespaces_end_the_same(servers: ServerPair, case: Case) -> None:
+    servers.compare(case)

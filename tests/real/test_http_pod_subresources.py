@@ -8,7 +8,7 @@ import pytest
 
 from harness.objects import CORE, PODS, binding, gated, pod
 from harness.request_cases import TABLE, Case, case, cases_of, delete, get, patch, post, put
-from harness.server_pair import Both
+from harness.server_pair import ServerPair
 
 pytestmark = pytest.mark.real
 
@@ -274,5 +274,5 @@ CASES = cases_of(BINDING, EVICTION, RESIZE, EPHEMERAL)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_subresources_of_pods_answer_the_same(both: Both, case: Case) -> None:
-    both.agree(case)
+def test_subresources_of_pods_answer_the_same(servers: ServerPair, case: Case) -> None:
+    servers.compare(case)

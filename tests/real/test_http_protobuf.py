@@ -11,7 +11,7 @@ from harness.manifests import KINDS, Kind
 from harness.objects import CONFIG_MAPS, DEPLOYMENTS, PODS, config_map, pod
 from harness.protobuf import MAGIC, PROTOBUF, envelope, number, octets, protobuf
 from harness.request_cases import AnyStep, Case, Edited, Step, case, cases_of, delete, get, patch, post, put
-from harness.server_pair import Both
+from harness.server_pair import ServerPair
 from real.protobuf_bodies import (
     BINDING,
     BODIES,
@@ -246,8 +246,8 @@ CASES = cases_of(
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_body_in_protobuf_is_taken_the_same(both: Both, case: Case) -> None:
-    both.agree(case)
+def test_a_body_in_protobuf_is_taken_the_same(servers: ServerPair, case: Case) -> None:
+    servers.compare(case)
 
 
 def test_what_is_damaged_here_is_whole_otherwise() -> None:

@@ -33,7 +33,7 @@ from harness.objects import (
 from harness.processes import Process
 from harness.request_cases import Case, case, cases_of, delete, get, patch, post, put
 from harness.server import JSON_TYPE, Server
-from harness.server_pair import Both
+from harness.server_pair import ServerPair
 from real.quota_cases import (
     CLAIMS,
     DEVICE_CLAIMS,
@@ -226,12 +226,12 @@ def settled_in(server: Server, name: str) -> None:
 
 
 @pytest.mark.parametrize("scenario", CASES, ids=lambda scenario: scenario.name)
-def test_a_quota_is_kept_the_same(governed: Both, scenario: Case) -> None:
+def test_a_quota_is_kept_the_same(governed: ServerPair, scenario: Case) -> None:
     """The real controller counts from a cache that may be late, and looks again after minutes: then it is told anew."""
-    governed.agree(scenario, tellings=3, prepare=settled_in)
+    governed.compare(scenario, attempts=3, prepare=settled_in)
 
 
-def test_of_many_at_once_exactly_as_many_pass_as_fit(governed: Both) -> None:
+def test_of_many_at_once_exactly_as_many_pass_as_fit(governed: ServerPair) -> None:
     def race(server: Server) -> tuple[list[int], dict[str, str]]:
         namespace = {"metadata": {"name": "race"}}
         server.request("POST", "/api/v1/namespaces", JSON_TYPE, json.dumps(namespace).encode())

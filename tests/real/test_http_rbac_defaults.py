@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.server import Server
-from harness.server_pair import Both
+from harness.server_pair import ServerPair
 
 pytestmark = pytest.mark.real
 
@@ -25,8 +25,8 @@ def defaults(server: Server, resource: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("resource", ["clusterroles", "clusterrolebindings", "roles", "rolebindings"])
-def test_a_cluster_starts_with_the_same_roles(both: Both, resource: str) -> None:
-    real, ours = both.on_each(lambda server: defaults(server, resource))
+def test_a_cluster_starts_with_the_same_roles(servers: ServerPair, resource: str) -> None:
+    real, ours = servers.on_each(lambda server: defaults(server, resource))
     assert len(real) > 5
     assert sorted(ours) == sorted(real)
     for name, expected in real.items():

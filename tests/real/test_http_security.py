@@ -23,7 +23,7 @@ from harness.certificate_authority import Authority, trusted
 from harness.compare import Difference, Seen, differences, seen
 from harness.normalise import Normaliser
 from harness.server import Answer, Server
-from harness.server_pair import Both
+from harness.server_pair import ServerPair
 from harness.users import ALICE, BOB, TOKEN, bearing
 from headgate.apiserver.authn.jwt import SigningKey, unverified
 
@@ -57,7 +57,7 @@ def ask(
 
 
 @pytest.fixture(scope="module")
-def place(both: Both) -> Both:
+def servers(servers: ServerPair) -> ServerPair:
     """A namespace with a service account that may read config maps, and one that may do nothing."""
 
     def prepare(server: Server) -> None:
@@ -93,8 +93,8 @@ def place(both: Both) -> Both:
         while ask(server, "GET", f"{CORE}/configmaps", bearing(token_of(server, "reader"))).status != 200:
             assert time.monotonic() < ends_s, "the role is not noticed"
 
-    both.on_each(prepare)
-    return both
+    servers.on_each(prepare)
+    return servers
 
 
 def token_of(server: Server, account: str, **spec: Any) -> str:
@@ -188,15 +188,15 @@ WHAT: list[tuple[str, str, Any]] = [
 ]
 
 
-def compare(both: Both, name: str, look: Callable[[Server], list[tuple[str, Answer]]]) -> None:
-    left, right = both.on_each(look)
+def compare(servers: ServerPair, name: str, look: Callable[[Server], list[tuple[str, Answer]]]) -> None:
+    left, right = servers.on_each(look)
     found: list[Difference] = []
     answers: dict[str, tuple[Seen, Seen]] = {}
     for (title, one), (_, other) in zip(left, right, strict=True):
-        pair = (normal(both.real, one), normal(both.ours, other))
+        pair = (normal(servers.real, one), normal(servers.ours, other))
         answers[title] = pair
         found += differences(name, title, *pair)
-    both.judge(found, answers)
+    servers.judge(found, answers)
 
 
 def normal(server: Server, answer: Answer) -> Seen:
@@ -204,12 +204,12 @@ def normal(server: Server, answer: Answer) -> Seen:
 
 
 @pytest.mark.parametrize("who", BEARERS)
-def test_who_may_do_what(place: Both, who: str) -> None:
+def test_who_may_do_what(servers: ServerPair, who: str) -> None:
     def look(server: Server) -> list[tuple[str, Answer]]:
         headers = BEARERS[who](server)
         return [(f"{method} {path}", ask(server, method, path, headers, body)) for method, path, body in WHAT]
 
-    compare(place, who, look)
+    compare(servers, who, look)
 
 
 CERTIFICATES: dict[str, Callable[[Path], Path]] = {
@@ -222,7 +222,7 @@ CERTIFICATES: dict[str, Callable[[Path], Path]] = {
 
 @pytest.mark.parametrize("who", CERTIFICATES)
 @pytest.mark.parametrize("token", ["", "wrong", ALICE])
-def test_who_may_do_what_with_a_certificate(place: Both, tmp_path: Path, who: str, token: str) -> None:
+def test_who_may_do_what_with_a_certificate(servers: ServerPair, tmp_path: Path, who: str, token: str) -> None:
     certificate = CERTIFICATES[who](tmp_path / "client.pem")
     headers = bearing(token) if token else {}
 
@@ -233,10 +233,10 @@ def test_who_may_do_what_with_a_certificate(place: Both, tmp_path: Path, who: st
             if not (method == "POST" and path.endswith(("/configmaps", "/roles")))
         ]
 
-    compare(place, f"{who} and the token {token!r}", look)
+    compare(servers, f"{who} and the token {token!r}", look)
 
 
-def test_a_certificate_of_another_authority_opens_nothing(place: Both, tmp_path: Path) -> None:
+def test_a_certificate_of_another_authority_opens_nothing(servers: ServerPair, tmp_path: Path) -> None:
     """A real server answers 401; here the connection is not made in the first place."""
     certificate = Authority("elsewhere").issue(tmp_path / "client.pem", "admin", "system:masters")
 
@@ -246,7 +246,7 @@ def test_a_certificate_of_another_authority_opens_nothing(place: Both, tmp_path:
         except (OSError, http.client.HTTPException):
             return True
 
-    assert place.on_each(tried) == (True, True)
+    assert servers.on_each(tried) == (True, True)
 
 
 MAP = f"{CORE}/configmaps/m"
@@ -300,13 +300,13 @@ TRICKS = [
 
 
 @pytest.mark.parametrize("who", ["nobody", "alice", "reader", "admin"])
-def test_no_path_gets_around_a_check(place: Both, who: str) -> None:
+def test_no_path_gets_around_a_check(servers: ServerPair, who: str) -> None:
     def look(server: Server) -> list[tuple[str, Answer]]:
         tokens = {"alice": lambda: ALICE, "admin": lambda: server.token, "reader": lambda: token_of(server, "reader")}
         headers = bearing(tokens[who]()) if who in tokens else {}
         return [(path, ask(server, "GET", path, headers)) for path in TRICKS]
 
-    compare(place, f"{who} asks around", look)
+    compare(servers, f"{who} asks around", look)
 
 
 def head(*lines: str, end: str = "\r\n", body: str = "") -> bytes:
@@ -346,7 +346,7 @@ HEADS = {
 
 
 @pytest.mark.parametrize("how", HEADS)
-def test_no_head_smuggles_a_request(place: Both, how: str) -> None:
+def test_no_head_smuggles_a_request(servers: ServerPair, how: str) -> None:
     """The same bytes are one request on both servers, or none: status line and body are compared."""
 
     def look(server: Server) -> tuple[bytes, Any]:
@@ -355,7 +355,7 @@ def test_no_head_smuggles_a_request(place: Both, how: str) -> None:
         body = rest.partition(b"\r\n\r\n")[2]
         return first, body.strip()
 
-    real, ours = place.on_each(look)
+    real, ours = servers.on_each(look)
     assert ours == real
-    there = ask(place.ours, "GET", f"{CORE}/configmaps/smuggled", {"Authorization": f"Bearer {place.ours.token}"})
+    there = ask(servers.ours, "GET", f"{CORE}/configmaps/smuggled", {"Authorization": f"Bearer {servers.ours.token}"})
     assert there.status == 404

@@ -9,7 +9,7 @@ import pytest
 
 from harness.objects import CONFIG_MAPS, JOBS, NODES, PODS, SECRETS, config_map, gated, job, node, pod
 from harness.request_cases import TABLE, Case, case, cases_of, events, get, open_watch, post
-from harness.server_pair import Both
+from harness.server_pair import ServerPair
 
 pytestmark = pytest.mark.real
 
@@ -224,5 +224,5 @@ CASES = cases_of(GOOD, BAD, FIELDS)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_selectors_choose_the_same(both: Both, case: Case) -> None:
-    both.agree(case)
+def test_selectors_choose_the_same(servers: ServerPair, case: Case) -> None:
+    servers.compare(case)

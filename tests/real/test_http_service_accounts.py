@@ -16,7 +16,7 @@ from harness.embedded_server import EmbeddedServer
 from harness.objects import PODS, pod
 from harness.real_server import RealServer
 from harness.request_cases import Case, Step, case, cases_of, get, patch, post
-from harness.server_pair import Both, report_path
+from harness.server_pair import ServerPair, report_path
 from real.allowed_differences import ALLOWED
 
 pytestmark = pytest.mark.real
@@ -138,10 +138,10 @@ CASES = cases_of(
 @pytest.fixture(scope="module")
 def with_accounts(
     kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory, met_allowances: Counter[str]
-) -> Iterator[Both]:
+) -> Iterator[ServerPair]:
     real = RealServer(tmp_path_factory.mktemp("real"), kube_binaries, disabled_plugins="TaintNodesByCondition")
     ours = EmbeddedServer(tmp_path_factory.mktemp("ours"), kube_binaries / "kubectl", disabled_plugins="")
-    both = Both(real, ours, ALLOWED, report_path(), met_allowances)
+    both = ServerPair(real, ours, ALLOWED, report_path(), met_allowances)
     yield both
     both.close()
     real.stop()
@@ -149,5 +149,5 @@ def with_accounts(
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_pods_get_their_account_and_are_refused_the_same(with_accounts: Both, case: Case) -> None:
-    with_accounts.agree(case)
+def test_pods_get_their_account_and_are_refused_the_same(with_accounts: ServerPair, case: Case) -> None:
+    with_accounts.compare(case)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from harness.server import Server
-from harness.server_pair import Both
+from harness.server_pair import ServerPair
 from real.custom_kinds import DEFINITIONS, GROUP, STRING, definition, of, served, version
 
 pytestmark = pytest.mark.real
@@ -36,15 +36,15 @@ JSON = "application/json"
 
 
 @pytest.fixture(scope="module")
-def prepared(both: Both) -> Both:
+def prepared(servers: ServerPair) -> ServerPair:
     def define(server: Server) -> None:
         for wanted in (LARGES, GROWERS):
             answer = server.request("POST", DEFINITIONS, {"Content-Type": JSON}, json.dumps(wanted).encode())
             assert answer.status in (201, 409), answer.body
             served(server, wanted)
 
-    both.on_each(define)
-    return both
+    servers.on_each(define)
+    return servers
 
 
 def large(name: str, length: int) -> dict[str, Any]:
@@ -92,7 +92,7 @@ CREATED = {
 
 
 @pytest.mark.parametrize("name", CREATED)
-def test_creating_a_large_object(prepared: Both, name: str) -> None:
+def test_creating_a_large_object(prepared: ServerPair, name: str) -> None:
     path, body = CREATED[name]
 
     def create(server: Server) -> Any:
@@ -143,7 +143,7 @@ CHANGES: dict[str, tuple[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_changing_an_object_until_it_is_too_large(prepared: Both, name: str) -> None:
+def test_changing_an_object_until_it_is_too_large(prepared: ServerPair, name: str) -> None:
     kind, body = CHANGES[name]
     path = f"{PLACE}/larges/changed"
 
@@ -157,7 +157,7 @@ def test_changing_an_object_until_it_is_too_large(prepared: Both, name: str) -> 
     assert ours == real
 
 
-def test_replacing_an_object_by_one_that_is_too_large(prepared: Both) -> None:
+def test_replacing_an_object_by_one_that_is_too_large(prepared: ServerPair) -> None:
     def replace(server: Server) -> Any:
         made = ask(server, "POST", f"{PLACE}/larges", large("replaced", 10))
         present = server.request("GET", f"{PLACE}/larges/replaced").json()
@@ -172,7 +172,7 @@ def test_replacing_an_object_by_one_that_is_too_large(prepared: Both) -> None:
     assert ours == real
 
 
-def test_defaults_beyond_what_is_sent_are_refused_by_both(prepared: Both) -> None:
+def test_defaults_beyond_what_is_sent_are_refused_by_both(prepared: ServerPair) -> None:
     """How long the object would have been is not found out by ours, which stops where it can no longer be stored."""
 
     def create(server: Server) -> Any:

@@ -8,7 +8,7 @@ import pytest
 
 from harness.objects import APPS, CORE, DEPLOYMENTS, JOBS, PODS, deployment, gated, job, pod
 from harness.request_cases import TABLE, Case, Edited, case, cases_of, delete, get, patch, post, put
-from harness.server_pair import Both
+from harness.server_pair import ServerPair
 
 pytestmark = pytest.mark.real
 
@@ -241,5 +241,5 @@ CASES = cases_of(STATUS, SCALE, OTHERS)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_subresources_answer_the_same(both: Both, case: Case) -> None:
-    both.agree(case)
+def test_subresources_answer_the_same(servers: ServerPair, case: Case) -> None:
+    servers.compare(case)

@@ -8,7 +8,7 @@ import pytest
 
 from harness.objects import CONFIG_MAPS, NODES, PODS, pod
 from harness.request_cases import Case, case, cases_of, delete, get, post
-from harness.server_pair import Both
+from harness.server_pair import ServerPair
 from harness.users import ALICE, BOB, TOKEN
 
 pytestmark = pytest.mark.real
@@ -225,5 +225,5 @@ CASES = cases_of(ASKED, BOUND, USED, REVIEWED)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_tokens_are_given_and_taken_the_same(both: Both, case: Case) -> None:
-    both.agree(case)
+def test_tokens_are_given_and_taken_the_same(servers: ServerPair, case: Case) -> None:
+    servers.compare(case)

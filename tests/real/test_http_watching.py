@@ -24,7 +24,7 @@ from harness.request_cases import (
     post,
     stream,
 )
-from harness.server_pair import Both
+from harness.server_pair import ServerPair
 
 pytestmark = pytest.mark.real
 
@@ -296,5 +296,5 @@ CASES = cases_of(STARTS, FLOW, FORMS, LISTS, PLACES)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_watches_send_the_same(both: Both, case: Case) -> None:
-    both.agree(case)
+def test_watches_send_the_same(servers: ServerPair, case: Case) -> None:
+    servers.compare(case)

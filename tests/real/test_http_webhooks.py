@@ -13,7 +13,7 @@ from harness.objects import (
     pod,
 )
 from harness.request_cases import apply, delete, get, patch, post
-from harness.server_pair import Both
+from harness.server_pair import ServerPair
 from real.custom_kinds import GROUP, THINGS, define, multi, multis, thing
 from real.webhook_cases import (
     MUTATING,
@@ -182,9 +182,9 @@ CUSTOM = [
 
 
 @pytest.fixture(scope="module")
-def bench(both: Both, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HookBench]:
-    both.on_each(define)
-    with hook_bench(both, tmp_path_factory.mktemp("hooks")) as running:
+def bench(servers: ServerPair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HookBench]:
+    servers.on_each(define)
+    with hook_bench(servers, tmp_path_factory.mktemp("hooks")) as running:
         yield running
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from harness.objects import CONFIG_MAPS, config_map
 from harness.request_cases import delete, get, patch, post
-from harness.server_pair import Both
-from harness.webhook_server import Hook, Raw, make_certificates
+from harness.server_pair import ServerPair
+from harness.webhook_server import Raw, WebhookFunction, make_certificates
 from real.webhook_cases import (
     MUTATING,
     VALIDATING,
@@ -50,16 +50,16 @@ REFUSALS: dict[str, dict[str, Any]] = {
 }
 
 
-def raw(body: Any, status: int = 200, headers: dict[str, str] = JSON) -> Hook:
+def raw(body: Any, status: int = 200, headers: dict[str, str] = JSON) -> WebhookFunction:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     return lambda review: Raw(data, status, headers)
 
 
-def answered(**response: Any) -> Hook:
+def answered(**response: Any) -> WebhookFunction:
     return lambda review: said(review, **response)
 
 
-def without(field: str) -> Hook:
+def without(field: str) -> WebhookFunction:
     return lambda review: {name: value for name, value in said(review).items() if name != field}
 
 
@@ -67,7 +67,7 @@ def b64(value: Any) -> str:
     return base64.b64encode(value if isinstance(value, bytes) else json.dumps(value).encode()).decode()
 
 
-ANSWERS: dict[str, Hook] = {
+ANSWERS: dict[str, WebhookFunction] = {
     "no JSON": raw(b"garbage"),
     "nothing at all": raw(b""),
     "a list": raw([]),
@@ -98,7 +98,7 @@ ANSWERS: dict[str, Hook] = {
     "audit annotations": answered(auditAnnotations={"key": "value"}),
     "a long answer": answered(auditAnnotations={"key": "v" * 1_000_000}),
 }
-PATCHED: dict[str, Hook] = {
+PATCHED: dict[str, WebhookFunction] = {
     "no patch type": answered(patch=b64([add("/data/x", "y")])),
     "no patch": answered(patchType="JSONPatch"),
     "an empty patch type": answered(patch=b64([add("/data/x", "y")]), patchType=""),
@@ -141,7 +141,7 @@ WARNED = {
 }
 
 
-def one(name: str, answer: Hook, kind: str = VALIDATING, **fields: Any) -> HookCase:
+def one(name: str, answer: WebhookFunction, kind: str = VALIDATING, **fields: Any) -> HookCase:
     return hook_case(
         name,
         {"/it": answer},
@@ -244,8 +244,8 @@ CASES = [
 
 
 @pytest.fixture(scope="module")
-def bench(both: Both, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HookBench]:
-    with hook_bench(both, tmp_path_factory.mktemp("hooks")) as running:
+def bench(servers: ServerPair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HookBench]:
+    with hook_bench(servers, tmp_path_factory.mktemp("hooks")) as running:
         yield running
 
 

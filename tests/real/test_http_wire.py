@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from harness.server import Server
-from harness.server_pair import Both
+from harness.server_pair import ServerPair
 
 pytestmark = pytest.mark.real
 
@@ -157,9 +157,9 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_broken_chunks_are_the_clients_error(both: Both, name: str) -> None:
+def test_broken_chunks_are_the_clients_error(servers: ServerPair, name: str) -> None:
     """The same words as from a real server, which calls it an error of its own; and both close the connection."""
-    real, ours = both.on_each(lambda server: exchange(server, post(CHUNKED, BROKEN[name])))
+    real, ours = servers.on_each(lambda server: exchange(server, post(CHUNKED, BROKEN[name])))
     assert b'"code":500' in real[-1], "if this changes, so can ours"
     assert ours[-1] == real[-1].replace(b'"code":500', b'"reason":"BadRequest","code":400')
     assert ours[0] == b"HTTP/1.1 400 Bad Request"
@@ -167,6 +167,6 @@ def test_broken_chunks_are_the_clients_error(both: Both, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SENT)
-def test_the_same_bytes_get_the_same_answer(both: Both, name: str) -> None:
-    real, ours = both.on_each(lambda server: exchange(server, SENT[name]))
+def test_the_same_bytes_get_the_same_answer(servers: ServerPair, name: str) -> None:
+    real, ours = servers.on_each(lambda server: exchange(server, SENT[name]))
     assert ours == real

@@ -8,7 +8,7 @@ import pytest
 
 from harness.objects import CONFIG_MAPS, CORE, DEPLOYMENTS, PODS, config_map, deployment, gated, pod
 from harness.request_cases import Case, Edited, case, cases_of, delete, get, patch, post, put
-from harness.server_pair import Both
+from harness.server_pair import ServerPair
 
 pytestmark = pytest.mark.real
 
@@ -385,5 +385,5 @@ CASES = cases_of(PARAMETERS, UPDATES, BODIES)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_writes_are_answered_the_same(both: Both, case: Case) -> None:
-    both.agree(case)
+def test_writes_are_answered_the_same(servers: ServerPair, case: Case) -> None:
+    servers.compare(case)

@@ -19,7 +19,7 @@ from harness.queues import API_VERSION, a_group, install_crds
 from harness.real_server import RealServer
 from harness.scheduler_process import delete_pod, get_pod, is_bound, patch_pod, scheduled_reason, send
 from headgate.capacity.names import GROUP_NAMES, OPT_IN
-from real.karpenter_cluster import MERGE, World
+from real.karpenter_cluster import MERGE, KarpenterCluster
 
 pytestmark = pytest.mark.real
 
@@ -35,14 +35,16 @@ POD_GROUPS = f"/apis/{API_VERSION}/namespaces/default/podgroups"
 
 
 @pytest.fixture(scope="module")
-def world(kube_binaries: Path, karpenter_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def cluster(
+    kube_binaries: Path, karpenter_binaries: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[KarpenterCluster]:
     folder = tmp_path_factory.mktemp("karpenter")
     server = RealServer(folder / "server", kube_binaries)
     processes: list[Process] = []
     try:
         processes.append(Karpenter(server, karpenter_binaries, folder / "karpenter"))
         install_crds(server)
-        made = World(server, processes, folder)
+        made = KarpenterCluster(server, processes, folder)
         with Kubelets(server):
             made.start_scheduler()
             yield made
@@ -53,220 +55,224 @@ def world(kube_binaries: Path, karpenter_binaries: Path, tmp_path_factory: pytes
         server.stop()
 
 
-def test_pods_without_a_node_get_a_machine_each_from_none(world: World) -> None:
-    world.queue("plain", "2")
-    world.pod("plain", "plain-1")
-    world.pod("plain", "plain-2")
-    world.until_bound("plain-1", "plain-2")
-    world.settle()
-    assert world.machines("plain") == 2
+def test_pods_without_a_node_get_a_machine_each_from_none(cluster: KarpenterCluster) -> None:
+    cluster.queue("plain", "2")
+    cluster.pod("plain", "plain-1")
+    cluster.pod("plain", "plain-2")
+    cluster.until_bound("plain-1", "plain-2")
+    cluster.settle()
+    assert cluster.machines("plain") == 2
 
 
-def test_a_pod_behind_somebody_elses_gate_gets_its_machine_when_that_is_lifted_and_not_before(world: World) -> None:
-    world.queue("foreign", "2")
-    world.pod("foreign", "foreign-1", schedulingGates=[FOREIGN])
-    world.settle()
-    assert scheduled_reason(get_pod(world.server, "foreign-1")) == "SchedulingGated"
-    assert world.machines("foreign") == 0
-    patch_pod(world.server, "foreign-1", {"spec": {"schedulingGates": None}})
-    world.until_bound("foreign-1")
-    assert world.machines("foreign") == 1
+def test_a_pod_behind_somebody_elses_gate_gets_its_machine_when_that_is_lifted_and_not_before(
+    cluster: KarpenterCluster,
+) -> None:
+    cluster.queue("foreign", "2")
+    cluster.pod("foreign", "foreign-1", schedulingGates=[FOREIGN])
+    cluster.settle()
+    assert scheduled_reason(get_pod(cluster.server, "foreign-1")) == "SchedulingGated"
+    assert cluster.machines("foreign") == 0
+    patch_pod(cluster.server, "foreign-1", {"spec": {"schedulingGates": None}})
+    cluster.until_bound("foreign-1")
+    assert cluster.machines("foreign") == 1
 
 
-def test_without_gates_machines_are_bought_for_the_pods_that_their_queue_blocks(world: World) -> None:
-    world.queue("off", "2")
-    world.application("off", gated=False)
-    world.until(lambda: world.machines("off") == 6)
-    world.settle()
-    assert world.machines("off") == 6
-    assert world.reasons("off") == {"Unschedulable": 4}
+def test_without_gates_machines_are_bought_for_the_pods_that_their_queue_blocks(cluster: KarpenterCluster) -> None:
+    cluster.queue("off", "2")
+    cluster.application("off", gated=False)
+    cluster.until(lambda: cluster.machines("off") == 6)
+    cluster.settle()
+    assert cluster.machines("off") == 6
+    assert cluster.reasons("off") == {"Unschedulable": 4}
 
 
-def test_with_gates_exactly_those_machines_are_bought_that_the_queue_has_room_for(world: World) -> None:
-    world.queue("on", "2")
-    world.application("on", gated=True)
-    world.until_bound("on-driver", "on-executor-1")
-    world.settle()
-    assert world.machines("on") == 2
-    assert world.reasons("on") == {"SchedulingGated": 4}
+def test_with_gates_exactly_those_machines_are_bought_that_the_queue_has_room_for(cluster: KarpenterCluster) -> None:
+    cluster.queue("on", "2")
+    cluster.application("on", gated=True)
+    cluster.until_bound("on-driver", "on-executor-1")
+    cluster.settle()
+    assert cluster.machines("on") == 2
+    assert cluster.reasons("on") == {"SchedulingGated": 4}
 
 
-def test_when_the_queue_has_room_again_the_next_pod_gets_its_machine_from_then_on(world: World) -> None:
-    world.queue("freed", "2", SHAPES)
-    world.pod("freed", "freed-small", gated=True)
-    world.until_bound("freed-small")
-    world.pod(
+def test_when_the_queue_has_room_again_the_next_pod_gets_its_machine_from_then_on(cluster: KarpenterCluster) -> None:
+    cluster.queue("freed", "2", SHAPES)
+    cluster.pod("freed", "freed-small", gated=True)
+    cluster.until_bound("freed-small")
+    cluster.pod(
         "freed", "freed-large", requests={"cpu": "2"}, gated=True
     )  # does not fit on the machine that the small one leaves
-    world.settle()
-    assert world.machines("freed") == 1
-    delete_pod(world.server, "freed-small")
-    world.until_bound("freed-large")
-    assert world.machines("freed") == 2
+    cluster.settle()
+    assert cluster.machines("freed") == 1
+    delete_pod(cluster.server, "freed-small")
+    cluster.until_bound("freed-large")
+    assert cluster.machines("freed") == 2
 
 
-def test_a_machine_that_a_finished_pod_leaves_is_used_before_another_is_bought(world: World) -> None:
-    world.queue("reused", "1")
-    world.pod("reused", "reused-1", gated=True)
-    world.until_bound("reused-1")
-    world.pod("reused", "reused-2", gated=True)
-    delete_pod(world.server, "reused-1")
-    world.until_bound("reused-2")
-    world.settle()
-    assert world.machines("reused") == 1
+def test_a_machine_that_a_finished_pod_leaves_is_used_before_another_is_bought(cluster: KarpenterCluster) -> None:
+    cluster.queue("reused", "1")
+    cluster.pod("reused", "reused-1", gated=True)
+    cluster.until_bound("reused-1")
+    cluster.pod("reused", "reused-2", gated=True)
+    delete_pod(cluster.server, "reused-1")
+    cluster.until_bound("reused-2")
+    cluster.settle()
+    assert cluster.machines("reused") == 1
 
 
-def test_a_queue_that_grows_buys_as_many_machines_as_it_grew(world: World) -> None:
-    world.queue("grown", "2")
-    world.application("grown", gated=True)
-    world.until_bound("grown-driver", "grown-executor-1")
-    world.set_limit("grown", "3")
-    world.until_bound("grown-executor-2")
-    world.settle()
-    assert world.machines("grown") == 3
-    assert world.reasons("grown") == {"SchedulingGated": 3}
+def test_a_queue_that_grows_buys_as_many_machines_as_it_grew(cluster: KarpenterCluster) -> None:
+    cluster.queue("grown", "2")
+    cluster.application("grown", gated=True)
+    cluster.until_bound("grown-driver", "grown-executor-1")
+    cluster.set_limit("grown", "3")
+    cluster.until_bound("grown-executor-2")
+    cluster.settle()
+    assert cluster.machines("grown") == 3
+    assert cluster.reasons("grown") == {"SchedulingGated": 3}
 
 
-def test_a_resource_that_no_node_has_yet_is_bought_as_far_as_the_queue_has_room(world: World) -> None:
-    world.queue("gpu", "8", (*SHAPES, WITH_GPU), **{GPU: "1"})
+def test_a_resource_that_no_node_has_yet_is_bought_as_far_as_the_queue_has_room(cluster: KarpenterCluster) -> None:
+    cluster.queue("gpu", "8", (*SHAPES, WITH_GPU), **{GPU: "1"})
     for name in ("gpu-first", "gpu-second"):
-        world.pod("gpu", name, requests={"cpu": "1", GPU: "1"}, gated=True)
-    world.until_bound("gpu-first")
-    world.settle()
-    assert world.machines("gpu") == 1
-    assert scheduled_reason(get_pod(world.server, "gpu-second")) == "SchedulingGated"
+        cluster.pod("gpu", name, requests={"cpu": "1", GPU: "1"}, gated=True)
+    cluster.until_bound("gpu-first")
+    cluster.settle()
+    assert cluster.machines("gpu") == 1
+    assert scheduled_reason(get_pod(cluster.server, "gpu-second")) == "SchedulingGated"
 
 
-def test_a_scheduler_that_is_killed_while_machines_are_bought_buys_none_twice(world: World) -> None:
-    world.queue("killed", "2")
+def test_a_scheduler_that_is_killed_while_machines_are_bought_buys_none_twice(cluster: KarpenterCluster) -> None:
+    cluster.queue("killed", "2")
     names = [f"killed-{number}" for number in range(5)]
     for name in names:
-        world.pod("killed", name, gated=True)
-    world.until(lambda: any(scheduled_reason(get_pod(world.server, name)) == "Unschedulable" for name in names))
-    world.kill_scheduler()
-    world.start_scheduler()
-    world.until(lambda: sum(is_bound(get_pod(world.server, name)) for name in names) == 2)
-    world.settle()
-    assert world.machines("killed") == 2
-    assert [scheduled_reason(get_pod(world.server, name)) for name in names].count("SchedulingGated") == 3
+        cluster.pod("killed", name, gated=True)
+    cluster.until(lambda: any(scheduled_reason(get_pod(cluster.server, name)) == "Unschedulable" for name in names))
+    cluster.kill_scheduler()
+    cluster.start_scheduler()
+    cluster.until(lambda: sum(is_bound(get_pod(cluster.server, name)) for name in names) == 2)
+    cluster.settle()
+    assert cluster.machines("killed") == 2
+    assert [scheduled_reason(get_pod(cluster.server, name)) for name in names].count("SchedulingGated") == 3
 
 
-def test_a_gang_gets_all_its_machines_when_its_queue_has_room_for_all_of_it_and_none_before(world: World) -> None:
-    world.queue("gang", "2")
+def test_a_gang_gets_all_its_machines_when_its_queue_has_room_for_all_of_it_and_none_before(
+    cluster: KarpenterCluster,
+) -> None:
+    cluster.queue("gang", "2")
     group = a_group("gang", queue="gang", minMember=3, minResources={"cpu": "3"})
-    send(world.server, "POST", POD_GROUPS, group)
+    send(cluster.server, "POST", POD_GROUPS, group)
     members = [f"gang-{number}" for number in range(3)]
     for name in members:
-        world.pod("gang", name, gated=True, annotations={GROUP_NAMES[0]: "gang"})
-    world.settle()
-    assert world.machines("gang") == 0
-    world.set_limit("gang", "3")
-    world.until_bound(*members)
-    world.settle()
-    assert world.machines("gang") == 3
+        cluster.pod("gang", name, gated=True, annotations={GROUP_NAMES[0]: "gang"})
+    cluster.settle()
+    assert cluster.machines("gang") == 0
+    cluster.set_limit("gang", "3")
+    cluster.until_bound(*members)
+    cluster.settle()
+    assert cluster.machines("gang") == 3
 
 
-def test_a_pod_that_slipped_past_the_webhook_buys_nothing_until_its_queue_has_room(world: World) -> None:
-    world.queue("slipped", "1")
-    world.pod("slipped", "slipped-1", gated=True)
-    world.until_bound("slipped-1")
-    world.pod("slipped", "slipped-2", annotations={OPT_IN: "true"})  # asked for the gate, and was created without
-    world.settle()
-    assert scheduled_reason(get_pod(world.server, "slipped-2")) == "WaitingForQueue"
-    assert world.machines("slipped") == 1
-    world.set_limit("slipped", "2")
-    world.until_bound("slipped-2")
-    assert world.machines("slipped") == 2
+def test_a_pod_that_slipped_past_the_webhook_buys_nothing_until_its_queue_has_room(cluster: KarpenterCluster) -> None:
+    cluster.queue("slipped", "1")
+    cluster.pod("slipped", "slipped-1", gated=True)
+    cluster.until_bound("slipped-1")
+    cluster.pod("slipped", "slipped-2", annotations={OPT_IN: "true"})  # asked for the gate, and was created without
+    cluster.settle()
+    assert scheduled_reason(get_pod(cluster.server, "slipped-2")) == "WaitingForQueue"
+    assert cluster.machines("slipped") == 1
+    cluster.set_limit("slipped", "2")
+    cluster.until_bound("slipped-2")
+    assert cluster.machines("slipped") == 2
 
 
 @pytest.mark.parametrize("limit", ["1", "2"], ids=["for its queue's room", "for a node"])
-def test_a_preemption_buys_no_machine(world: World, limit: str) -> None:
+def test_a_preemption_buys_no_machine(cluster: KarpenterCluster, limit: str) -> None:
     """The urgent pod is gated when it comes. Its queue is full, or has room and the only machine has none."""
-    story = f"preempted-{limit}"
-    victim, urgent = f"{story}-victim", f"{story}-urgent"
-    world.queue(story, limit)
-    send(world.server, "POST", PRIORITY_CLASSES, a_priority_class(story, 1000))
+    scenario = f"preempted-{limit}"
+    victim, urgent = f"{scenario}-victim", f"{scenario}-urgent"
+    cluster.queue(scenario, limit)
+    send(cluster.server, "POST", PRIORITY_CLASSES, a_priority_class(scenario, 1000))
     slow = {STOP_AFTER: "25s"}  # more than enough for Karpenter to plan while the victim ends
-    world.pod(story, victim, gated=True, annotations=slow)
-    world.until_bound(victim)
-    world.pod(story, urgent, gated=True, priorityClassName=story)
-    world.until(lambda: "deletionTimestamp" in get_pod(world.server, victim)["metadata"])
-    world.settle()
-    waiting = get_pod(world.server, urgent)
+    cluster.pod(scenario, victim, gated=True, annotations=slow)
+    cluster.until_bound(victim)
+    cluster.pod(scenario, urgent, gated=True, priorityClassName=scenario)
+    cluster.until(lambda: "deletionTimestamp" in get_pod(cluster.server, victim)["metadata"])
+    cluster.settle()
+    waiting = get_pod(cluster.server, urgent)
     assert (is_bound(waiting), scheduled_reason(waiting) == "Unschedulable") == (False, False)
-    assert world.machines(story) == 1
-    patch_pod(world.server, victim, {"metadata": {"annotations": {STOP_AFTER: "0s"}}})
-    world.until_bound(urgent)
-    assert world.machines(story) == 1
+    assert cluster.machines(scenario) == 1
+    patch_pod(cluster.server, victim, {"metadata": {"annotations": {STOP_AFTER: "0s"}}})
+    cluster.until_bound(urgent)
+    assert cluster.machines(scenario) == 1
 
 
-def test_room_that_terminating_pods_leave_is_not_bought_for_a_pod_with_quota(world: World) -> None:
+def test_room_that_terminating_pods_leave_is_not_bought_for_a_pod_with_quota(cluster: KarpenterCluster) -> None:
     """Quota in Kueue's manner was given on while its holder still ends, which takes all of the 30 seconds it has."""
-    world.queue("left", "8")
-    world.pod("left", "left-victim", annotations={STOP_AFTER: "25s"})
-    world.until_bound("left-victim")
-    send(world.server, "DELETE", f"{PODS}/left-victim")
-    world.pod("left", "left-next", labels=WITH_QUOTA)
-    node = get_pod(world.server, "left-victim")["spec"]["nodeName"]
-    world.until(lambda: get_pod(world.server, "left-next")["status"].get("nominatedNodeName") == node)
-    world.settle()
-    waiting = get_pod(world.server, "left-next")
+    cluster.queue("left", "8")
+    cluster.pod("left", "left-victim", annotations={STOP_AFTER: "25s"})
+    cluster.until_bound("left-victim")
+    send(cluster.server, "DELETE", f"{PODS}/left-victim")
+    cluster.pod("left", "left-next", labels=WITH_QUOTA)
+    node = get_pod(cluster.server, "left-victim")["spec"]["nodeName"]
+    cluster.until(lambda: get_pod(cluster.server, "left-next")["status"].get("nominatedNodeName") == node)
+    cluster.settle()
+    waiting = get_pod(cluster.server, "left-next")
     assert (is_bound(waiting), scheduled_reason(waiting)) == (False, "WaitingForTerminatingPods")
-    assert world.machines("left") == 1
-    patch_pod(world.server, "left-victim", {"metadata": {"annotations": {STOP_AFTER: "0s"}}})
-    world.until_bound("left-next")
-    assert world.machines("left") == 1
+    assert cluster.machines("left") == 1
+    patch_pod(cluster.server, "left-victim", {"metadata": {"annotations": {STOP_AFTER: "0s"}}})
+    cluster.until_bound("left-next")
+    assert cluster.machines("left") == 1
 
 
 @pytest.mark.parametrize("kind", ["gated", "ungated", "gang"])
 def test_room_that_terminating_pods_leave_is_not_bought_for_the_next_pods_of_their_queue(
-    world: World, kind: str
+    cluster: KarpenterCluster, kind: str
 ) -> None:
     """The queue is full, and its share is given on while its holders still end, which takes most of their grace."""
-    story = f"slow-{kind}"
-    world.queue(story, "2")
-    old, new = [[f"{story}-{age}-{number}" for number in range(2)] for age in ("old", "new")]
+    scenario = f"slow-{kind}"
+    cluster.queue(scenario, "2")
+    old, new = [[f"{scenario}-{age}-{number}" for number in range(2)] for age in ("old", "new")]
     for name in old:
-        world.pod(story, name, gated=True, annotations={STOP_AFTER: "25s"})
-    world.until_bound(*old)
+        cluster.pod(scenario, name, gated=True, annotations={STOP_AFTER: "25s"})
+    cluster.until_bound(*old)
     in_group = {}
     if kind == "gang":
-        send(world.server, "POST", POD_GROUPS, a_group(story, queue=story, minMember=2))
-        in_group = {GROUP_NAMES[0]: story}
+        send(cluster.server, "POST", POD_GROUPS, a_group(scenario, queue=scenario, minMember=2))
+        in_group = {GROUP_NAMES[0]: scenario}
     if kind != "ungated":
         for name in new:
-            world.pod(story, name, gated=True, annotations=in_group)
-        world.settle()
+            cluster.pod(scenario, name, gated=True, annotations=in_group)
+        cluster.settle()
     for name in old:
-        send(world.server, "DELETE", f"{PODS}/{name}")
+        send(cluster.server, "DELETE", f"{PODS}/{name}")
     if kind == "ungated":  # one that did not opt in is a shortage while its queue is full, as with Volcano
         for name in new:
-            world.pod(story, name)
-    nodes = {get_pod(world.server, name)["spec"]["nodeName"] for name in old}
-    world.until(lambda: {get_pod(world.server, name)["status"].get("nominatedNodeName") for name in new} == nodes)
-    world.settle()
-    waiting = [get_pod(world.server, name) for name in new]
+            cluster.pod(scenario, name)
+    nodes = {get_pod(cluster.server, name)["spec"]["nodeName"] for name in old}
+    cluster.until(lambda: {get_pod(cluster.server, name)["status"].get("nominatedNodeName") for name in new} == nodes)
+    cluster.settle()
+    waiting = [get_pod(cluster.server, name) for name in new]
     assert [(is_bound(pod), scheduled_reason(pod)) for pod in waiting] == [(False, "WaitingForTerminatingPods")] * 2
-    assert world.machines(story) == 2
+    assert cluster.machines(scenario) == 2
     for name in old:
-        patch_pod(world.server, name, {"metadata": {"annotations": {STOP_AFTER: "0s"}}})
-    world.until_bound(*new)
-    assert world.machines(story) == 2
+        patch_pod(cluster.server, name, {"metadata": {"annotations": {STOP_AFTER: "0s"}}})
+    cluster.until_bound(*new)
+    assert cluster.machines(scenario) == 2
 
 
-def test_a_machine_is_bought_when_those_who_should_leave_are_overdue(world: World) -> None:
-    world.queue("stuck", "8")
+def test_a_machine_is_bought_when_those_who_should_leave_are_overdue(cluster: KarpenterCluster) -> None:
+    cluster.queue("stuck", "8")
     slow = {STOP_AFTER: "6s"}  # more than enough for its kubelet to hear that it has fallen silent
-    world.pod("stuck", "stuck-victim", annotations=slow, terminationGracePeriodSeconds=6)
-    world.until_bound("stuck-victim")
-    node = get_pod(world.server, "stuck-victim")["spec"]["nodeName"]
+    cluster.pod("stuck", "stuck-victim", annotations=slow, terminationGracePeriodSeconds=6)
+    cluster.until_bound("stuck-victim")
+    node = get_pod(cluster.server, "stuck-victim")["spec"]["nodeName"]
     silent = {"metadata": {"annotations": {"headgate.dev/silent-after": "0s"}}}
-    send(world.server, "PATCH", f"/api/v1/nodes/{node}", silent, MERGE)  # its kubelet ends nobody any more
-    send(world.server, "DELETE", f"{PODS}/stuck-victim")
-    world.pod("stuck", "stuck-next", labels=WITH_QUOTA)
-    world.until_bound("stuck-next")
-    assert "deletionTimestamp" in get_pod(world.server, "stuck-victim")["metadata"]
-    assert world.machines("stuck") == 2
+    send(cluster.server, "PATCH", f"/api/v1/nodes/{node}", silent, MERGE)  # its kubelet ends nobody any more
+    send(cluster.server, "DELETE", f"{PODS}/stuck-victim")
+    cluster.pod("stuck", "stuck-next", labels=WITH_QUOTA)
+    cluster.until_bound("stuck-next")
+    assert "deletionTimestamp" in get_pod(cluster.server, "stuck-victim")["metadata"]
+    assert cluster.machines("stuck") == 2
 
 
 def test_beside_a_cluster_in_one_process_it_buys_the_same_machines(karpenter_binaries: Path, tmp_path: Path) -> None:
@@ -274,16 +280,16 @@ def test_beside_a_cluster_in_one_process_it_buys_the_same_machines(karpenter_bin
     processes: list[Process] = []
     try:
         processes.append(Karpenter(server, karpenter_binaries, tmp_path / "karpenter"))
-        world = World(server, processes, tmp_path, adds_gates=True)
-        world.queue("off", "2")
-        world.queue("on", "2")
-        world.application("off", gated=False)
-        world.application("on", gated=True)
-        world.until(lambda: world.machines("off") == 6)
-        world.until_bound("on-driver", "on-executor-1")
-        world.settle()
-        assert (world.machines("off"), world.machines("on")) == (6, 2)
-        assert (world.reasons("off"), world.reasons("on")) == ({"Unschedulable": 4}, {"SchedulingGated": 4})
+        cluster = KarpenterCluster(server, processes, tmp_path, adds_gates=True)
+        cluster.queue("off", "2")
+        cluster.queue("on", "2")
+        cluster.application("off", gated=False)
+        cluster.application("on", gated=True)
+        cluster.until(lambda: cluster.machines("off") == 6)
+        cluster.until_bound("on-driver", "on-executor-1")
+        cluster.settle()
+        assert (cluster.machines("off"), cluster.machines("on")) == (6, 2)
+        assert (cluster.reasons("off"), cluster.reasons("on")) == ({"Unschedulable": 4}, {"SchedulingGated": 4})
     finally:
         for process in processes:
             process.stop()

@@ -29,7 +29,7 @@ WITNESS = "witness"
 PATIENCE_S = 90.0
 
 
-class Place:
+class LateStartCluster:
     def __init__(self, cluster: KueueCluster, karpenter: Process) -> None:
         self.cluster = cluster
         self._karpenter = karpenter
@@ -65,7 +65,9 @@ class Place:
 
 
 @pytest.fixture(scope="module")
-def place(kube_binaries: Path, karpenter_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def cluster(
+    kube_binaries: Path, karpenter_binaries: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LateStartCluster]:
     folder = tmp_path_factory.mktemp("karpenter-late")
     cluster = KueueCluster("real", folder, kube_binaries, "StartAfterTerminatingPods=true")
     beside: list[Process] = []
@@ -74,53 +76,53 @@ def place(kube_binaries: Path, karpenter_binaries: Path, tmp_path_factory: pytes
         command = kube_scheduler(kube_binaries, cluster.server.kubeconfig, folder)
         beside.append(Process(command, folder / "kube-scheduler.log"))
         with Kubelets(cluster.server):
-            yield Place(cluster, beside[0])
+            yield LateStartCluster(cluster, beside[0])
     finally:
         for process in reversed(beside):
             process.stop()
         cluster.stop()
 
 
-def test_a_preemptor_buys_no_machine_while_its_victim_ends(place: Place) -> None:
-    place.queue("alone", 1)
-    place.pod("alone", "alone-victim")
-    place.until_bound("alone-victim")
-    place.pod("alone", "alone-urgent", "high")
-    place.until(lambda: place.cluster.has_quota("alone-urgent"))
-    place.settle()
-    waiting = get_pod(place.cluster.server, "alone-urgent")
-    assert "deletionTimestamp" in get_pod(place.cluster.server, "alone-victim")["metadata"]
+def test_a_preemptor_buys_no_machine_while_its_victim_ends(cluster: LateStartCluster) -> None:
+    cluster.queue("alone", 1)
+    cluster.pod("alone", "alone-victim")
+    cluster.until_bound("alone-victim")
+    cluster.pod("alone", "alone-urgent", "high")
+    cluster.until(lambda: cluster.cluster.has_quota("alone-urgent"))
+    cluster.settle()
+    waiting = get_pod(cluster.cluster.server, "alone-urgent")
+    assert "deletionTimestamp" in get_pod(cluster.cluster.server, "alone-victim")["metadata"]
     assert (is_bound(waiting), scheduled_reason(waiting)) == (False, "SchedulingGated")
-    assert place.machines("alone") == 1
-    place.end("alone-victim")
-    place.until_bound("alone-urgent")
-    place.settle()
-    assert place.machines("alone") == 1
+    assert cluster.machines("alone") == 1
+    cluster.end("alone-victim")
+    cluster.until_bound("alone-urgent")
+    cluster.settle()
+    assert cluster.machines("alone") == 1
 
 
-def test_a_gang_buys_no_machine_while_its_victims_end(place: Place) -> None:
-    place.queue("gang", 2)
+def test_a_gang_buys_no_machine_while_its_victims_end(cluster: LateStartCluster) -> None:
+    cluster.queue("gang", 2)
     victims, urgent = ("gang-victim-1", "gang-victim-2"), ("gang-urgent-1", "gang-urgent-2")
     for name in victims:
-        place.pod("gang", name)
-    place.until_bound(*victims)
+        cluster.pod("gang", name)
+    cluster.until_bound(*victims)
     for name in urgent:
-        place.pod("gang", name, "high", labels={GROUP_NAME: "gang-urgent"}, annotations={TOTAL: "2"})
-    place.until(lambda: place.cluster.has_quota(urgent[0]))
-    place.end(victims[0])
-    place.settle()
-    assert [scheduled_reason(get_pod(place.cluster.server, name)) for name in urgent] == ["SchedulingGated"] * 2
-    place.end(victims[1])
-    place.until_bound(*urgent)
-    place.settle()
-    assert place.machines("gang") == 2
+        cluster.pod("gang", name, "high", labels={GROUP_NAME: "gang-urgent"}, annotations={TOTAL: "2"})
+    cluster.until(lambda: cluster.cluster.has_quota(urgent[0]))
+    cluster.end(victims[0])
+    cluster.settle()
+    assert [scheduled_reason(get_pod(cluster.cluster.server, name)) for name in urgent] == ["SchedulingGated"] * 2
+    cluster.end(victims[1])
+    cluster.until_bound(*urgent)
+    cluster.settle()
+    assert cluster.machines("gang") == 2
 
 
-def test_switched_off_a_machine_is_bought_for_the_preemptor(place: Place) -> None:
+def test_switched_off_a_machine_is_bought_for_the_preemptor(cluster: LateStartCluster) -> None:
     """The last story here: nothing switches it on again."""
-    place.cluster.switch("StartAfterTerminatingPods=false")
-    place.queue("off", 1)
-    place.pod("off", "off-victim")
-    place.until_bound("off-victim")
-    place.pod("off", "off-urgent", "high")
-    place.until(lambda: place.machines("off") == 2)
+    cluster.cluster.switch("StartAfterTerminatingPods=false")
+    cluster.queue("off", 1)
+    cluster.pod("off", "off-victim")
+    cluster.until_bound("off-victim")
+    cluster.pod("off", "off-urgent", "high")
+    cluster.until(lambda: cluster.machines("off") == 2)

@@ -53,13 +53,13 @@ def server(
         server.stop()
 
 
-def drawn_pods(draw: random.Random, story: str) -> Iterator[tuple[Object, Object]]:
+def drawn_pods(draw: random.Random, scenario: str) -> Iterator[tuple[Object, Object]]:
     """Pods, and the status that their scheduler would give them."""
     for number in range(draw.randint(1, 9)):
         requests = {"cpu": draw.choice(["250m", "500m", "900m", "1", "1500m", "2", "3", "5"])}
         if draw.random() < 0.5:
             requests["memory"] = draw.choice(["1Gi", "3Gi", "6Gi"])
-        pod = a_pod(f"{story}-{number}", requests, schedulerName="nobody", nodeSelector={STORY: story})
+        pod = a_pod(f"{scenario}-{number}", requests, schedulerName="nobody", nodeSelector={STORY: scenario})
         if draw.random() < 0.1:
             owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "its", "uid": "its", "controller": True}
             pod["metadata"]["ownerReferences"] = [owner]
@@ -71,10 +71,10 @@ def drawn_pods(draw: random.Random, story: str) -> Iterator[tuple[Object, Object
         yield pod, status
 
 
-def planned(story: str, waiting: list[Object]) -> Machines:
+def planned(scenario: str, waiting: list[Object]) -> Machines:
     """What the model buys for these pods."""
-    shapes = tuple(msgspec.structs.replace(shape, labels={STORY: story}) for shape in SHAPES)
-    model = models.Karpenter([NodePool(story, shapes)])
+    shapes = tuple(msgspec.structs.replace(shape, labels={STORY: scenario}) for shape in SHAPES)
+    model = models.Karpenter([NodePool(scenario, shapes)])
     for pod in waiting:
         model.pod_applied(pod, 0.0)
     model.synced(0.0)
@@ -92,7 +92,7 @@ def milli_cpu(pod: Object) -> int:
 
 def had(server: RealServer) -> dict[str, Machines]:
     """What Karpenter bought for them, by story."""
-    return {story: Counter(map(read, claims)) for story, claims in all_bought(server).items()}
+    return {scenario: Counter(map(read, claims)) for scenario, claims in all_bought(server).items()}
 
 
 def read(claim: Object) -> tuple[str, int]:
@@ -103,32 +103,33 @@ def read(claim: Object) -> tuple[str, int]:
 def test_the_model_buys_the_machines_that_karpenter_buys(server: RealServer) -> None:
     draw = random.Random(4710)
     stories = [f"drawn-{number}" for number in range(SETS)]
-    for story in stories:
-        for pod, status in drawn_pods(draw, story):
+    for scenario in stories:
+        for pod, status in drawn_pods(draw, scenario):
             create_pod(server, pod)
             set_status(server, pod["metadata"]["name"], status)
     waiting = {name: pod for name, pod in pods(server).items() if name.startswith("drawn-")}
     of_story = {
-        story: [pod for pod in waiting.values() if pod["spec"]["nodeSelector"][STORY] == story] for story in stories
+        scenario: [pod for pod in waiting.values() if pod["spec"]["nodeSelector"][STORY] == scenario]
+        for scenario in stories
     }
-    wanted = {story: planned(story, of_story[story]) for story in stories}
+    wanted = {scenario: planned(scenario, of_story[scenario]) for scenario in stories}
     assert sum(map(Counter.total, wanted.values())) > SETS  # sets of several machines: there is something to get wrong
     for together in few_machines_at_a_time(wanted):
-        for story in together:
-            create_pool(server, story, SHAPES)
+        for scenario in together:
+            create_pool(server, scenario, SHAPES)
         wait_for(lambda: all(is_ready(pool) for pool in send(server, "GET", POOLS)["items"]))
         poked = next(iter(waiting))  # whoever changes makes Karpenter plan for all
         patch_pod(server, poked, {"metadata": {"annotations": {"example.com/pool": together[0]}}})
-        wait_for(partial(is_bought, server, {story: wanted[story] for story in together}))
+        wait_for(partial(is_bought, server, {scenario: wanted[scenario] for scenario in together}))
     assert is_bought(server, wanted)
     wait_for(lambda: all(is_started(claim) for claims in all_bought(server).values() for claim in claims))
 
 
 def test_kp_6_an_idle_machine_stays_while_a_pod_that_would_fit_is_called_unschedulable(server: RealServer) -> None:
     """What the model says, and why a queue's pods must not be called so: here the real one does it."""
-    for story in ("kept", "gone"):
-        create_pool(server, story, consolidate_after="0s")
-        make_unschedulable(server, story)
+    for scenario in ("kept", "gone"):
+        create_pool(server, scenario, consolidate_after="0s")
+        make_unschedulable(server, scenario)
     wait_for(lambda: all(map(is_started, all_bought(server).get("gone", []) + all_bought(server).get("kept", []))))
     say(server, "gone", "SchedulingGated")
     wait_for(lambda: "gone" not in all_bought(server), limit_s=120.0)
@@ -137,17 +138,17 @@ def test_kp_6_an_idle_machine_stays_while_a_pod_that_would_fit_is_called_unsched
 
 def is_bought(server: RealServer, wanted: dict[str, Machines]) -> bool:
     found = had(server)
-    return all(found.get(story, Counter()) == machines for story, machines in wanted.items())
+    return all(found.get(scenario, Counter()) == machines for scenario, machines in wanted.items())
 
 
 def few_machines_at_a_time(wanted: dict[str, Machines]) -> Iterator[list[str]]:
     """Among machines with as many pods Karpenter prefers any, as soon as it plans more than a dozen."""
     together: list[str] = []
-    for story, machines in wanted.items():
+    for scenario, machines in wanted.items():
         if sum(wanted[each].total() for each in together) + machines.total() > MOST_MACHINES:
             yield together
             together = []
-        together.append(story)
+        together.append(scenario)
     yield together
 
 

@@ -16,7 +16,7 @@ import pytest
 from clusters import a_node, a_pod
 from harness.control_plane import Nodes
 from harness.embedded_server import EmbeddedServer
-from harness.in_process_scheduler import Live
+from harness.in_process_scheduler import InProcessScheduler
 from harness.metrics_page import families, page_of, value
 from harness.processes import Process
 from harness.real_server import RealServer
@@ -34,7 +34,7 @@ from harness.scheduler_process import (
     wait_for,
 )
 from harness.server import Server
-from harness.server_kinds import MAKES, started
+from harness.server_kinds import SERVER_KINDS, running_server
 from headgate.scheduling.framework import cluster_events
 from headgate.scheduling.pod_lifecycle import PodState
 from real.kep_plugins import FOOS, Admits, FailsFirst, Holds, TurnsAway, WantsFoo
@@ -48,7 +48,7 @@ UNGATED = {"spec": {"schedulingGates": None}}
 SHORT_BACKOFF: Object = {"podInitialBackoffSeconds": 1, "podMaxBackoffSeconds": 1}
 
 
-class Place:
+class KEPCluster:
     """A server, and on it a scheduler of its own name with one gated pod, which is there from the beginning."""
 
     def __init__(self, server: EmbeddedServer | RealServer, folder: Path) -> None:
@@ -63,26 +63,26 @@ class Place:
         )
 
 
-@pytest.fixture(scope="module", params=MAKES)
-def place(
+@pytest.fixture(scope="module", params=SERVER_KINDS)
+def cluster(
     request: pytest.FixtureRequest, kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Place]:
+) -> Iterator[KEPCluster]:
     folder = tmp_path_factory.mktemp(f"kep-{request.param}")
-    with started(request.param, folder, kube_binaries) as server:
-        made = Place(server, folder)
+    with running_server(request.param, folder, kube_binaries) as server:
+        made = KEPCluster(server, folder)
         yield made
         made.scheduler.stop()
 
 
 @pytest.fixture
-def server(place: Place) -> Iterator[Server]:
+def server(cluster: KEPCluster) -> Iterator[Server]:
     """With one node; what a story made is gone when it ends."""
-    create_nodes(place.server, [a_node("node")])
-    yield place.server
-    for name in pods(place.server):
-        delete_pod(place.server, name)
-    for node in send(place.server, "GET", "/api/v1/nodes")["items"]:
-        send(place.server, "DELETE", f"/api/v1/nodes/{node['metadata']['name']}")
+    create_nodes(cluster.server, [a_node("node")])
+    yield cluster.server
+    for name in pods(cluster.server):
+        delete_pod(cluster.server, name)
+    for node in send(cluster.server, "GET", "/api/v1/nodes")["items"]:
+        send(cluster.server, "DELETE", f"/api/v1/nodes/{node['metadata']['name']}")
 
 
 def gated(name: str, *gates: str, requests: Object | None = None, **spec: Any) -> Object:
@@ -97,35 +97,35 @@ def bound(server: Server, *names: str) -> None:
 
 
 def test_regular_pods_are_scheduled(server: Server) -> None:
-    with Live(server):
+    with InProcessScheduler(server):
         for name in ("p1", "p2"):
             create_pod(server, a_pod(name))
         bound(server, "p1", "p2")
 
 
 def test_a_pod_that_carries_a_gate_stays_while_the_other_is_scheduled(server: Server) -> None:
-    with Live(server) as live:
+    with InProcessScheduler(server) as scheduler:
         for pod in (gated("p1"), a_pod("p2")):
             create_pod(server, pod)
         bound(server, "p2")
-        wait_for(lambda: live.pending() == {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 1})
+        wait_for(lambda: scheduler.pending() == {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 1})
         assert scheduled_reason(get_pod(server, "p1")) == "SchedulingGated"
 
 
 def test_of_two_gated_pods_the_one_that_lost_its_gate_is_scheduled(server: Server) -> None:
-    with Live(server) as live:
+    with InProcessScheduler(server) as scheduler:
         for pod in (gated("p1", "foo"), gated("p2", "bar"), a_pod("p3")):
             create_pod(server, pod)
         bound(server, "p3")
-        wait_for(lambda: live.pending() == {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 2})
+        wait_for(lambda: scheduler.pending() == {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 2})
         patch_pod(server, "p2", UNGATED)
         bound(server, "p2")
-        assert live.pending()["gated"] == 1
+        assert scheduler.pending()["gated"] == 1
         assert not is_bound(get_pod(server, "p1"))
 
 
 def test_a_gated_pod_sleeps_while_a_scheduled_one_goes_and_is_scheduled_when_its_gate_does(server: Server) -> None:
-    with Live(server) as live:
+    with InProcessScheduler(server) as live:
         for pod in (gated("p1"), a_pod("p2")):
             create_pod(server, pod)
         bound(server, "p2")
@@ -150,7 +150,7 @@ ENABLED = {
 @pytest.mark.parametrize("how", ENABLED)
 def test_a_pod_that_a_pre_enqueue_plugin_admits_is_scheduled(server: Server, how: str) -> None:
     plugin = Admits(admits=True)
-    with Live(server, known=[plugin], profiles=[{"plugins": ENABLED[how]}]):
+    with InProcessScheduler(server, known=[plugin], profiles=[{"plugins": ENABLED[how]}]):
         create_pod(server, a_pod("p"))
         bound(server, "p")
     assert plugin.filtered == ["p"]
@@ -159,13 +159,13 @@ def test_a_pod_that_a_pre_enqueue_plugin_admits_is_scheduled(server: Server, how
 @pytest.mark.parametrize("how", ENABLED)
 def test_a_pod_that_a_pre_enqueue_plugin_holds_never_reaches_pre_filter(server: Server, how: str) -> None:
     plugin = Admits(admits=False)
-    with Live(server, known=[plugin], profiles=[{"plugins": ENABLED[how]}]) as live:
+    with InProcessScheduler(server, known=[plugin], profiles=[{"plugins": ENABLED[how]}]) as scheduler:
         created = create_pod(server, gated("p"))
         assert scheduled_reason(created) == "SchedulingGated"
-        wait_for(lambda: live.where(created["metadata"]["uid"]) is PodState.GATED)
+        wait_for(lambda: scheduler.where(created["metadata"]["uid"]) is PodState.GATED)
         patch_pod(server, "p", UNGATED)
-        wait_for(lambda: live.gates(created["metadata"]["uid"]) == ())
-        assert live.where(created["metadata"]["uid"]) is PodState.GATED
+        wait_for(lambda: scheduler.gates(created["metadata"]["uid"]) == ())
+        assert scheduler.where(created["metadata"]["uid"]) is PodState.GATED
         assert scheduled_reason(get_pod(server, "p")) == "SchedulingGated"
     assert plugin.filtered == []
 
@@ -173,9 +173,9 @@ def test_a_pod_that_a_pre_enqueue_plugin_holds_never_reaches_pre_filter(server: 
 # plugins: TestPreEnqueuePluginEventsToRegister
 
 
-def live_with_holds_alone(server: Server, plugin: Holds) -> Live:
+def live_with_holds_alone(server: Server, plugin: Holds) -> InProcessScheduler:
     alone = {"preEnqueue": {"enabled": [{"name": "Holds"}], "disabled": [{"name": "*"}]}}
-    return Live(server, known=[plugin], profiles=[{"plugins": alone}])
+    return InProcessScheduler(server, known=[plugin], profiles=[{"plugins": alone}])
 
 
 def test_a_pre_enqueue_plugin_that_named_its_events_is_asked_again_and_its_pod_is_scheduled(server: Server) -> None:
@@ -196,15 +196,15 @@ def test_a_pre_enqueue_plugin_that_named_its_events_is_asked_again_and_its_pod_i
 
 def test_a_pre_enqueue_plugin_that_named_no_events_is_not_asked_again(server: Server) -> None:
     plugin = Holds(())
-    with live_with_holds_alone(server, plugin) as live:
+    with live_with_holds_alone(server, plugin) as scheduler:
         uid = create_pod(server, gated("held"))["metadata"]["uid"]
-        wait_for(lambda: live.where(uid) is PodState.GATED)
+        wait_for(lambda: scheduler.where(uid) is PodState.GATED)
         create_pod(server, a_pod("pause"))
         bound(server, "pause")
         patch_pod(server, "pause", {"metadata": {"annotations": {"foo": "bar"}}})
         patch_pod(server, "held", UNGATED)
-        wait_for(lambda: live.gates(uid) == ())
-        assert live.where(uid) is PodState.GATED
+        wait_for(lambda: scheduler.gates(uid) == ())
+        assert scheduler.where(uid) is PodState.GATED
     assert plugin.asked == ["held", "pause"]
     assert scheduled_reason(get_pod(server, "held")) == "SchedulingGated"
 
@@ -213,10 +213,10 @@ def test_a_pre_enqueue_plugin_that_named_no_events_is_not_asked_again(server: Se
 
 
 def test_an_idle_scheduler_tries_a_pod_whose_backoff_would_last_a_thousand_seconds(server: Server) -> None:
-    with Live(server, podInitialBackoffSeconds=1000, podMaxBackoffSeconds=1000) as live:
+    with InProcessScheduler(server, podInitialBackoffSeconds=1000, podMaxBackoffSeconds=1000) as scheduler:
         uid = create_pod(server, a_pod("p", nodeSelector={"foo": "bar"}))["metadata"]["uid"]
         wait_for(lambda: scheduled_reason(get_pod(server, "p")) == "Unschedulable")
-        assert live.where(uid) is PodState.UNSCHEDULABLE
+        assert scheduler.where(uid) is PodState.UNSCHEDULABLE
         create_nodes(server, [a_node("schedulable", labels={"foo": "bar"})])
         bound(server, "p")
     assert get_pod(server, "p")["spec"]["nodeName"] == "schedulable"
@@ -225,7 +225,7 @@ def test_an_idle_scheduler_tries_a_pod_whose_backoff_would_last_a_thousand_secon
 def test_a_pod_whose_binding_failed_is_tried_again_without_any_event(server: Server) -> None:
     plugin = FailsFirst()
     binders = {"bind": {"enabled": [{"name": "FailsFirst"}], "disabled": [{"name": "*"}]}}
-    with Live(server, known=[plugin], profiles=[{"plugins": binders}], **SHORT_BACKOFF):
+    with InProcessScheduler(server, known=[plugin], profiles=[{"plugins": binders}], **SHORT_BACKOFF):
         create_pod(server, a_pod("p"))
         bound(server, "p")
     assert plugin.asked == 2
@@ -233,7 +233,7 @@ def test_a_pod_whose_binding_failed_is_tried_again_without_any_event(server: Ser
 
 def test_a_pod_that_permit_turned_away_comes_back_by_an_event_from_before_that(server: Server) -> None:
     plugin = TurnsAway()
-    with Live(server, plugin, **SHORT_BACKOFF) as live:
+    with InProcessScheduler(server, plugin, **SHORT_BACKOFF) as live:
         create_pod(server, a_pod("p1"))
         wait_for(lambda: plugin.came == ["p1"])
         send(
@@ -248,10 +248,10 @@ def test_a_pod_that_permit_turned_away_comes_back_by_an_event_from_before_that(s
 def test_a_pod_that_waits_for_a_custom_object_is_tried_when_one_is_created(server: Server) -> None:
     define_foos(server)
     plugin = WantsFoo()
-    with Live(server, plugin, **SHORT_BACKOFF) as live:
+    with InProcessScheduler(server, plugin, **SHORT_BACKOFF) as scheduler:
         uid = create_pod(server, a_pod("p"))["metadata"]["uid"]
-        wait_for(lambda: live.where(uid) is PodState.UNSCHEDULABLE)
-        assert live.attempts(uid) == 1
+        wait_for(lambda: scheduler.where(uid) is PodState.UNSCHEDULABLE)
+        assert scheduler.attempts(uid) == 1
         foo = {"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "foo1"}}
         send(server, "POST", FOOS.collection_path("default"), foo)
         bound(server, "p")
@@ -262,9 +262,9 @@ def test_a_pod_that_waits_for_a_custom_object_is_tried_when_one_is_created(serve
 
 def test_a_pod_that_was_tightened_and_resized_while_gated_is_scheduled_by_what_it_has_become(server: Server) -> None:
     create_nodes(server, [a_node("small", cpu="1", labels={"disk": "fast"}), a_node("large", labels={"disk": "fast"})])
-    with Live(server) as live:
+    with InProcessScheduler(server) as scheduler:
         uid = create_pod(server, gated("p", requests={"cpu": "1"}))["metadata"]["uid"]
-        wait_for(lambda: live.where(uid) is PodState.GATED)
+        wait_for(lambda: scheduler.where(uid) is PodState.GATED)
         patch_pod(server, "p", {"spec": {"nodeSelector": {"disk": "fast"}}})
         resized = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}}
         path = "/api/v1/namespaces/default/pods/p/resize"
@@ -305,16 +305,16 @@ def test_replicas_wait_for_all_their_gates_and_then_run(server: Server, kube_bin
     send(server, "DELETE", "/api/v1/nodes/node")  # nobody there would run anything
     nodes = Nodes(server, 1, {"cpu": "4", "memory": "8Gi", "pods": "10"})
     try:
-        with Live(server) as live:
+        with InProcessScheduler(server) as scheduler:
             create_replicas(server, 3, "foo", "bar")
             wait_for(lambda: len(pods(server)) == 3, controllers)
-            wait_for(lambda: live.pending()["gated"] == 3)
+            wait_for(lambda: scheduler.pending()["gated"] == 3)
             assert {scheduled_reason(pod) for pod in pods(server).values()} == {"SchedulingGated"}
             for name in pods(server):
                 patch_pod(server, name, {"spec": {"schedulingGates": [{"name": "bar"}]}})
             uids = [pod["metadata"]["uid"] for pod in pods(server).values()]
-            wait_for(lambda: all(live.gates(uid) == ("bar",) for uid in uids))
-            assert live.pending()["gated"] == 3
+            wait_for(lambda: all(scheduler.gates(uid) == ("bar",) for uid in uids))
+            assert scheduler.pending()["gated"] == 3
             assert {scheduled_reason(pod) for pod in pods(server).values()} == {"SchedulingGated"}
             assert [pod["spec"]["schedulingGates"] for pod in pods(server).values()] == [[{"name": "bar"}]] * 3
             for name in pods(server):
@@ -338,15 +338,15 @@ def create_replicas(server: Server, count: int, *gates: str) -> None:
 
 
 def test_a_pod_is_not_scheduled_for_fifteen_seconds_and_within_five_once_its_gate_is_gone(
-    place: Place, server: Server
+    cluster: KEPCluster, server: Server
 ) -> None:
-    time.sleep(max(place.created_s + 15 - time.monotonic(), 0))
-    assert send(server, "GET", f"{STORY}/pods/alone") == place.pod, "nobody has touched it"
-    (told,) = wait_for(lambda: send(server, "GET", f"{STORY}/events")["items"], place.scheduler)
+    time.sleep(max(cluster.created_s + 15 - time.monotonic(), 0))
+    assert send(server, "GET", f"{STORY}/pods/alone") == cluster.pod, "nobody has touched it"
+    (told,) = wait_for(lambda: send(server, "GET", f"{STORY}/events")["items"], cluster.scheduler)
     assert (told["type"], told["reason"]) == ("Normal", "SchedulingGated")
     assert "foo" in told["message"]
     send(server, "PATCH", f"{STORY}/pods/alone", UNGATED, "application/merge-patch+json")
-    wait_for(lambda: is_bound(send(server, "GET", f"{STORY}/pods/alone")), place.scheduler, 5)
+    wait_for(lambda: is_bound(send(server, "GET", f"{STORY}/pods/alone")), cluster.scheduler, 5)
     send(server, "DELETE", f"{STORY}/pods/alone", {"gracePeriodSeconds": 0})
 
 

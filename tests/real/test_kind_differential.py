@@ -18,7 +18,7 @@ from harness.invalid_manifests import spoiled
 from harness.manifests import KINDS, Kind
 from harness.normalise import Normaliser
 from harness.server import JSON_TYPE, Server
-from harness.server_pair import Both, namespace_of
+from harness.server_pair import ServerPair, namespace_of
 
 pytestmark = pytest.mark.real
 
@@ -29,18 +29,20 @@ def ways(kind: Kind, step: int) -> list[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.kind} {kind.api_version}")
-def test_a_spoiled_manifest_is_answered_the_same(both: Both, kind: Kind, request: pytest.FixtureRequest) -> None:
+def test_a_spoiled_manifest_is_answered_the_same(
+    servers: ServerPair, kind: Kind, request: pytest.FixtureRequest
+) -> None:
     chosen = ways(kind, request.config.getoption("--spoiled-step"))
     name = f"spoiled {kind.kind} {kind.api_version}"
     namespace = namespace_of(name)
-    left, right = both.on_each(lambda server: _run(server, kind, namespace, chosen))
+    left, right = servers.on_each(lambda server: _run(server, kind, namespace, chosen))
     found: list[Difference] = []
     answers: dict[str, tuple[Seen, Seen]] = {}
     for (verb, way), one, other in zip(itertools.product(("created", "updated"), chosen), left, right, strict=True):
         title = f"{verb}: {way[0]}"
         answers[title] = (one, other)
         found += differences(name, title, one, other)
-    both.judge(found, answers)
+    servers.judge(found, answers)
 
 
 def _run(server: Server, kind: Kind, namespace: str, chosen: list[tuple[str, dict[str, Any]]]) -> list[Seen]:

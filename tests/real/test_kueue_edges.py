@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from harness.server_kinds import MAKES
-from harness.webhook_server import HookServer
+from harness.server_kinds import SERVER_KINDS
+from harness.webhook_server import WebhookServer
 from harness.webhooks import sent
 from headgate.kube.pods.requests import pod_requests
 from queued_objects import GATE, GROUP_NAME, SCHEDULING_GATED, TOTAL, Wire, collection, gates, queued
@@ -28,7 +28,7 @@ OTHER = "example.com/other"
 HOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 
 
-@pytest.fixture(scope="module", params=MAKES)
+@pytest.fixture(scope="module", params=SERVER_KINDS)
 def cluster(
     request: pytest.FixtureRequest, kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[KueueCluster]:
@@ -123,7 +123,7 @@ def test_a_webhook_that_keeps_the_gate_gives_the_quota_to_others(cluster: KueueC
             response["status"] = {"code": 403, "message": "not on a Monday"}
         return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
 
-    with HookServer(tmp_path) as hooks:
+    with WebhookServer(tmp_path) as hooks:
         hooks.hooks["/deny"] = deny
         client = {"url": hooks.url("/deny"), "caBundle": base64.b64encode(hooks.ca).decode()}
         hook = {

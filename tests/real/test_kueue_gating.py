@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.server_kinds import MAKES
+from harness.server_kinds import SERVER_KINDS
 from queued_objects import SCHEDULING_GATED, Wire, collection
 from real.kueue_cluster import NAMESPACE, KueueCluster
 
@@ -19,7 +19,7 @@ PODS = collection("Pod", NAMESPACE)
 GATED = {SCHEDULING_GATED: "example.com/mygate"}
 
 
-@pytest.fixture(scope="module", params=MAKES)
+@pytest.fixture(scope="module", params=SERVER_KINDS)
 def cluster(
     request: pytest.FixtureRequest, kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[KueueCluster]:

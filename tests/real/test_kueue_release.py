@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.server_kinds import MAKES
+from harness.server_kinds import SERVER_KINDS
 from queued_objects import GROUP_NAME, TOTAL
 from real.kueue_cluster import GRACE_S, KueueCluster
 
@@ -23,7 +23,7 @@ ON = "PodIntegrationFastQuotaRelease=true"
 MANY = 10
 
 
-@pytest.fixture(scope="module", params=MAKES)
+@pytest.fixture(scope="module", params=SERVER_KINDS)
 def cluster(
     request: pytest.FixtureRequest, kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[KueueCluster]:

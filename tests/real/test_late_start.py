@@ -46,7 +46,7 @@ class Reasons(PodWatch):
         return {reason for name, said in self.said.items() if name.startswith(prefix) for reason in said}
 
 
-class Place:
+class LateStartCluster:
     def __init__(self, cluster: KueueCluster, reasons: Reasons) -> None:
         self.cluster = cluster
         self.reasons = reasons
@@ -73,7 +73,7 @@ class Place:
 
 
 @pytest.fixture(scope="module")
-def place(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def cluster(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LateStartCluster]:
     folder = tmp_path_factory.mktemp("late")
     cluster = KueueCluster("real", folder, kube_binaries, "StartAfterTerminatingPods=true")
     nodes = scheduler = None
@@ -83,7 +83,7 @@ def place(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
         nodes = Nodes(cluster.server, NODES, {"cpu": "1", "memory": "4Gi", "pods": "110"})
         command = kube_scheduler(kube_binaries, cluster.server.kubeconfig, folder)
         scheduler = Process(command, folder / "kube-scheduler.log")
-        yield Place(cluster, reasons)
+        yield LateStartCluster(cluster, reasons)
         reasons.finish()
     finally:
         if scheduler is not None:
@@ -93,50 +93,54 @@ def place(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
         cluster.stop()
 
 
-def test_pods_are_never_unschedulable_while_their_victims_end(place: Place) -> None:
-    place.cluster.queue("alone", NODES, **PREEMPTS)
-    place.fill("alone")
+def test_pods_are_never_unschedulable_while_their_victims_end(cluster: LateStartCluster) -> None:
+    cluster.cluster.queue("alone", NODES, **PREEMPTS)
+    cluster.fill("alone")
     urgent = [f"alone-urgent-{number}" for number in range(NODES)]
     for name in urgent:
-        place.pod(name, "alone", "high")
-    place.cluster.until(lambda: all(map(place.cluster.has_quota, urgent)))
-    assert all("deletionTimestamp" in pod["metadata"] for name, pod in place.reasons.pods.items() if "victim" in name)
-    place.cluster.until(lambda: all(map(place.runs, urgent)))
-    assert place.reasons.of("alone-urgent") == {"SchedulingGated", "Bound"}
-    place.clear(*urgent)
+        cluster.pod(name, "alone", "high")
+    cluster.cluster.until(lambda: all(map(cluster.cluster.has_quota, urgent)))
+    assert all("deletionTimestamp" in pod["metadata"] for name, pod in cluster.reasons.pods.items() if "victim" in name)
+    cluster.cluster.until(lambda: all(map(cluster.runs, urgent)))
+    assert cluster.reasons.of("alone-urgent") == {"SchedulingGated", "Bound"}
+    cluster.clear(*urgent)
 
 
-def test_a_gang_is_never_unschedulable_while_its_victims_end(place: Place) -> None:
-    place.cluster.queue("gang", NODES, **PREEMPTS)
-    place.fill("gang")
+def test_a_gang_is_never_unschedulable_while_its_victims_end(cluster: LateStartCluster) -> None:
+    cluster.cluster.queue("gang", NODES, **PREEMPTS)
+    cluster.fill("gang")
     urgent = [f"gang-urgent-{number}" for number in range(NODES)]
     for name in urgent:
-        place.pod(name, "gang", "high", labels={GROUP_NAME: "gang-urgent"}, annotations={TOTAL: str(NODES)})
-    place.cluster.until(lambda: all(map(place.runs, urgent)))
-    assert place.reasons.of("gang-urgent") == {"SchedulingGated", "Bound"}
-    place.clear(*urgent)
+        cluster.pod(name, "gang", "high", labels={GROUP_NAME: "gang-urgent"}, annotations={TOTAL: str(NODES)})
+    cluster.cluster.until(lambda: all(map(cluster.runs, urgent)))
+    assert cluster.reasons.of("gang-urgent") == {"SchedulingGated", "Bound"}
+    cluster.clear(*urgent)
 
 
-def test_the_pods_of_a_job_are_never_unschedulable_because_it_is_resumed_late(place: Place) -> None:
-    place.cluster.queue("job", NODES, **PREEMPTS)
-    place.fill("job")
+def test_the_pods_of_a_job_are_never_unschedulable_because_it_is_resumed_late(cluster: LateStartCluster) -> None:
+    cluster.cluster.queue("job", NODES, **PREEMPTS)
+    cluster.fill("job")
     labels = {PRIORITY: "high"}
-    answer = place.cluster.create("Job", "job-urgent", queue="job", labels=labels, parallelism=NODES, completions=NODES)
+    answer = cluster.cluster.create(
+        "Job", "job-urgent", queue="job", labels=labels, parallelism=NODES, completions=NODES
+    )
     assert answer.status == 201, answer.body
-    place.cluster.until(lambda: place.cluster.has_quota("job-urgent"))
-    job = place.cluster.get("/apis/batch/v1/namespaces/default/jobs/job-urgent")
+    cluster.cluster.until(lambda: cluster.cluster.has_quota("job-urgent"))
+    job = cluster.cluster.get("/apis/batch/v1/namespaces/default/jobs/job-urgent")
     assert job["spec"]["suspend"] is True
-    place.cluster.until(lambda: sum(place.runs(name) for name in [*place.reasons.pods] if "urgent" in name) == NODES)
-    assert place.reasons.of("job-urgent") == {"Bound"}
+    cluster.cluster.until(
+        lambda: sum(cluster.runs(name) for name in [*cluster.reasons.pods] if "urgent" in name) == NODES
+    )
+    assert cluster.reasons.of("job-urgent") == {"Bound"}
     job_path = "/apis/batch/v1/namespaces/default/jobs/job-urgent?propagationPolicy=Background"
-    assert place.cluster.server.request("DELETE", job_path).status == 200
-    place.cluster.until(lambda: not place.reasons.pods)
+    assert cluster.cluster.server.request("DELETE", job_path).status == 200
+    cluster.cluster.until(lambda: not cluster.reasons.pods)
 
 
-def test_switched_off_the_same_pod_looks_like_a_shortage(place: Place) -> None:
+def test_switched_off_the_same_pod_looks_like_a_shortage(cluster: LateStartCluster) -> None:
     """The last story here: nothing switches it on again."""
-    place.cluster.switch("StartAfterTerminatingPods=false")
-    place.cluster.queue("off", NODES, **PREEMPTS)
-    place.fill("off")
-    place.pod("off-urgent", "off", "high")
-    place.cluster.until(lambda: "Unschedulable" in place.reasons.of("off-urgent"))
+    cluster.cluster.switch("StartAfterTerminatingPods=false")
+    cluster.cluster.queue("off", NODES, **PREEMPTS)
+    cluster.fill("off")
+    cluster.pod("off-urgent", "off", "high")
+    cluster.cluster.until(lambda: "Unschedulable" in cluster.reasons.of("off-urgent"))

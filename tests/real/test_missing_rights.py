@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from harness.queues import a_group, a_queue, install_crds
 from harness.scheduler_process import wait_for
 from harness.server import JSON_TYPE, Server
-from harness.server_kinds import MAKES, started
+from harness.server_kinds import SERVER_KINDS, running_server
 from harness.users import ALICE, VIEWER, bearing
 from headgate.cli.main import main
 
@@ -133,11 +133,11 @@ EXPECTED = re.compile(
 """What the object says of itself, where that is all there is."""
 
 
-@pytest.fixture(scope="module", params=MAKES)
+@pytest.fixture(scope="module", params=SERVER_KINDS)
 def server(
     request: pytest.FixtureRequest, kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
-    with started(request.param, tmp_path_factory.mktemp(request.param), kube_binaries) as running:
+    with running_server(request.param, tmp_path_factory.mktemp(request.param), kube_binaries) as running:
         install_crds(running)
         created = running.kubectl(["create", "-f", "-"], yaml.safe_dump_all(MADE))
         assert created.exit == 0, created.stderr

@@ -20,7 +20,7 @@ from harness.normalise import Normaliser
 from harness.patches import SUBJECTS, Patch, Subject, patches
 from harness.request_cases import PATCH_TYPES
 from harness.server import JSON_TYPE, Server
-from harness.server_pair import Both
+from harness.server_pair import ServerPair
 
 pytestmark = pytest.mark.real
 
@@ -29,11 +29,11 @@ _numbers = itertools.count()
 
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
-def test_every_patch_has_the_same_result(both: Both, subject: Subject, request: pytest.FixtureRequest) -> None:
+def test_every_patch_has_the_same_result(servers: ServerPair, subject: Subject, request: pytest.FixtureRequest) -> None:
     pairs: int = request.config.getoption("--patch-pairs")
     drawn_anew: bool = request.config.getoption("--random-patches")
     namespace = f"patches-of-{subject.name.replace(' ', '-')}"
-    both.on_each(lambda server: _make_namespace(server, namespace))
+    servers.on_each(lambda server: _make_namespace(server, namespace))
     # When differences are collected in a file, the run goes on to find them all instead of narrowing down the first.
     collecting = bool(os.environ.get("HEADGATE_DIFFERENCES"))
     failures: list[str] = []
@@ -58,7 +58,7 @@ def test_every_patch_has_the_same_result(both: Both, subject: Subject, request: 
 
         def attempt(last: bool) -> bool:
             name = f"p{next(_numbers)}"
-            real, ours = both.on_each(lambda server: _run(server, subject, namespace, name, part, sequence))
+            real, ours = servers.on_each(lambda server: _run(server, subject, namespace, name, part, sequence))
             answers = {
                 f"{number}. {title}": (one, other)
                 for number, (title, one, other) in enumerate(zip(titles, real, ours, strict=True))
@@ -67,7 +67,7 @@ def test_every_patch_has_the_same_result(both: Both, subject: Subject, request: 
             found = [each for step, pair in answers.items() for each in differences(case, step, *pair)]
             if not last and any(map(_by_chance, found)):
                 return False
-            both.judge(found, answers)
+            servers.judge(found, answers)
             return True
 
         try:

@@ -15,7 +15,7 @@ import pytest
 
 from real.placements.cases import Case, draw_case
 from real.placements.comparison import find_difference
-from real.placements.kube_scheduler_run import Arena
+from real.placements.kube_scheduler_run import KubeSchedulerRun
 
 pytestmark = pytest.mark.real
 
@@ -40,13 +40,13 @@ class Arenas:
     def __init__(self, programs: Path, folders: pytest.TempPathFactory) -> None:
         self._programs = programs
         self._folders = folders
-        self._running: Arena | None = None
+        self._running: KubeSchedulerRun | None = None
 
-    def get(self) -> Arena:
+    def get(self) -> KubeSchedulerRun:
         if self._running and self._running.played >= CASES_PER_ARENA:
             self.stop()
         if self._running is None:
-            self._running = Arena(self._programs, self._folders.mktemp("placements"))
+            self._running = KubeSchedulerRun(self._programs, self._folders.mktemp("placements"))
         return self._running
 
     def stop(self) -> None:
@@ -71,32 +71,32 @@ def test_drawn_clusters_are_filled_alike(
     arenas: Arenas, first: int, share: int, request: pytest.FixtureRequest
 ) -> None:
     wanted: int | None = request.config.getoption("--placement-case")
-    arena = arenas.get()
+    run = arenas.get()
     if wanted is not None:
-        games = play(arena, [draw_case(wanted, again + 1) for again in range(AGAIN)])
+        games = play(run, [draw_case(wanted, again + 1) for again in range(AGAIN)])
         told = "\n\n".join(text for _, text in games[:5])
         assert not games, f"{len(games)} of {AGAIN} times it differs:\n\n{told}"
         return
     begin = first + share * CASES_PER_TEST
-    found = play(arena, [draw_case(number) for number in range(begin, begin + CASES_PER_TEST)])
+    found = play(run, [draw_case(number) for number in range(begin, begin + CASES_PER_TEST)])
     # More than one that cannot be seen again would be no accident.
-    differing = [text for case, text in found if len(found) > 1 or not case.leaving or is_confirmed(arena, case, text)]
+    differing = [text for case, text in found if len(found) > 1 or not case.leaving or is_confirmed(run, case, text)]
     assert not differing, f"{len(differing)} of {CASES_PER_TEST} clusters differ:\n\n" + "\n\n".join(differing[:5])
 
 
-def play(arena: Arena, cases: list[Case]) -> list[tuple[Case, str]]:
+def play(run: KubeSchedulerRun, cases: list[Case]) -> list[tuple[Case, str]]:
     """What differs, case by case."""
-    arena.lay_out(cases)
-    found = [(case, find_difference(case, arena.play(case))) for case in cases]
+    run.lay_out(cases)
+    found = [(case, find_difference(case, run.play(case))) for case in cases]
     return [(case, f"case {case.number}: {text}\nreplay it: {REPLAY} {case.number}") for case, text in found if text]
 
 
-def is_confirmed(arena: Arena, case: Case, text: str) -> bool:
+def is_confirmed(run: KubeSchedulerRun, case: Case, text: str) -> bool:
     """Whether a case differs again, asked only where pods leave: when kube-scheduler hears of that is up to its watch.
 
     One such cluster once showed a score without a pod that was still leaving, and never again in a thousand games.
     """
-    if play(arena, [draw_case(case.number, AGAIN + again + 1) for again in range(CONFIRMING)]):
+    if play(run, [draw_case(case.number, AGAIN + again + 1) for again in range(CONFIRMING)]):
         return True
     logging.getLogger(__name__).warning("differed once, and not in %d more games:\n%s", CONFIRMING, text)
     return False

@@ -75,21 +75,21 @@ class Arena:
 
 
 @pytest.fixture(scope="module")
-def arena(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
+def cluster(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
     running = Arena(kube_binaries, tmp_path_factory.mktemp("preemption"))
     yield running
     running.server.disconnect()
     running.server.stop()
 
 
-def as_shown(arena: Arena) -> Cluster:
+def as_shown(cluster: Arena) -> Cluster:
     """Our own view of all that there is: nodes, budgets, pods with a node, promises."""
     ours = Cluster(preempts=True)
-    for node in arena.send("GET", "/api/v1/nodes")["items"]:
+    for node in cluster.send("GET", "/api/v1/nodes")["items"]:
         ours.apply(node)
-    for budget in arena.send("GET", f"{POLICY}/poddisruptionbudgets")["items"]:
+    for budget in cluster.send("GET", f"{POLICY}/poddisruptionbudgets")["items"]:
         ours.cluster.applied(POD_DISRUPTION_BUDGETS, budget)
-    for there in arena.pods().values():
+    for there in cluster.pods().values():
         for wire in there.values():
             pod = ours.pod(wire)
             if pod.node_name:
@@ -108,20 +108,20 @@ def leaving(pods: dict[str, Object]) -> set[str]:
     return {name for name, each in pods.items() if each["metadata"].get("deletionTimestamp")}
 
 
-def play(arena: Arena, cases: list[Case], number: int) -> list[str]:
+def play(cluster: Arena, cases: list[Case], number: int) -> list[str]:
     """One round: a pod per cluster, decided there and here; what differs."""
-    ours, before = as_shown(arena), arena.pods()
-    scheduler = arena.scheduler(number)
+    ours, before = as_shown(cluster), cluster.pods()
+    scheduler = cluster.scheduler(number)
     wires = {}
     for case in cases:
         path = f"/api/v1/namespaces/{case.namespace}/pods"
-        wires[case.namespace] = arena.send("POST", path, case.preemptors[number])
+        wires[case.namespace] = cluster.send("POST", path, case.preemptors[number])
     name = f"preemptor-{number}"
     outcomes = {namespace: ours.cycle.place(ours.pod(wire)) for namespace, wire in wires.items()}
 
     def all_decided() -> dict[str, dict[str, Object]] | None:
         log = scheduler.log.read_text()  # before the list, so that what it says has ended is in the list
-        shown = arena.pods()
+        shown = cluster.pods()
         for namespace, outcome in outcomes.items():
             pod = shown[namespace][name]
             if not pod["spec"].get("nodeName") and not said_of(pod):
@@ -147,7 +147,7 @@ def play(arena: Arena, cases: list[Case], number: int) -> list[str]:
             if not pod["spec"].get("nodeName"):
                 differing.append(f"case {case.number}, round {number}: it fits on {outcome.node_name}, there: {real}")
             started = {"status": {"startTime": f"2025-02-0{number + 1}T00:00:00Z"}}
-            arena.send("PATCH", f"/api/v1/namespaces/{case.namespace}/pods/{name}/status", started, MERGE)
+            cluster.send("PATCH", f"/api/v1/namespaces/{case.namespace}/pods/{name}/status", started, MERGE)
             continue
         doomed = outcome.nominated.victims if outcome.nominated else ()
         found = (outcome.message, outcome.promise or "", {each.name for each in doomed if not each.deleting})
@@ -156,12 +156,12 @@ def play(arena: Arena, cases: list[Case], number: int) -> list[str]:
     return differing
 
 
-def test_drawn_pods_preempt_alike(arena: Arena) -> None:
+def test_drawn_pods_preempt_alike(cluster: Arena) -> None:
     cases = [draw_case(number) for number in range(CASES)]
     for case in cases:
-        arena.prepare(case)
-    differing = [text for number in range(3) for text in play(arena, cases, number)]
+        cluster.prepare(case)
+    differing = [text for number in range(3) for text in play(cluster, cases, number)]
     assert not differing, f"{len(differing)} differ:\n" + "\n".join(differing[:8])
-    everybody = [each for there in arena.pods().values() for each in there.values()]
+    everybody = [each for there in cluster.pods().values() for each in there.values()]
     promised = sum("nominatedNodeName" in each["status"] for each in everybody)
     assert promised > CASES // 2, "the drawn clusters ask for too little preemption to say anything"

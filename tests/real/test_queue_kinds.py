@@ -15,7 +15,7 @@ from harness.embedded_server import HEADGATE
 from harness.queues import QUEUES, a_group, a_queue, install_crds, take_down
 from harness.real_server import RealServer
 from harness.server import JSON_TYPE, Server
-from harness.server_kinds import MAKES, started
+from harness.server_kinds import SERVER_KINDS, running_server
 
 pytestmark = pytest.mark.real
 
@@ -72,11 +72,11 @@ FULL_GROUP = a_group(
 )
 
 
-@pytest.fixture(scope="module", params=MAKES)
+@pytest.fixture(scope="module", params=SERVER_KINDS)
 def server(
     request: pytest.FixtureRequest, kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
-    with started(request.param, tmp_path_factory.mktemp(request.param), kube_binaries) as running:
+    with running_server(request.param, tmp_path_factory.mktemp(request.param), kube_binaries) as running:
         assert {line.split()[-1] for line in install_crds(running)} == {"created"}
         yield running
 

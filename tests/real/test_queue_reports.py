@@ -18,7 +18,7 @@ from clusters import a_node, a_pod
 from harness.queues import QUEUES, a_group, a_queue, install_crds, take_down
 from harness.scheduler_process import SchedulerProcess, create_nodes, is_bound, send, wait_for
 from harness.server import JSON_TYPE, Server
-from harness.server_kinds import MAKES, started
+from harness.server_kinds import SERVER_KINDS, running_server
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME
 from headgate.capacity.status.status_reporter import INTERVALS_S
 
@@ -33,7 +33,7 @@ MERGE = "application/merge-patch+json"
 PATIENCE_S = 60.0
 
 
-class Place:
+class ReportCluster:
     """A server with a node, and a scheduler that serves `volcano`."""
 
     def __init__(self, server: Server, folder: Path) -> None:
@@ -85,13 +85,13 @@ class Place:
         return found[0]
 
 
-@pytest.fixture(scope="module", params=MAKES)
-def place(
+@pytest.fixture(scope="module", params=SERVER_KINDS)
+def cluster(
     request: pytest.FixtureRequest, kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Place]:
+) -> Iterator[ReportCluster]:
     folder = tmp_path_factory.mktemp(request.param)
-    with started(request.param, folder / "server", kube_binaries) as server:
-        found = Place(server, folder)
+    with running_server(request.param, folder / "server", kube_binaries) as server:
+        found = ReportCluster(server, folder)
         yield found
         found.scheduler.stop()
 
@@ -104,152 +104,156 @@ def says(conditions: list[Object], type_: str) -> str:
     return next((str(each["reason"]) for each in conditions if each["type"] == type_), "")
 
 
-def test_the_first_queues_are_made_and_all_are_open(place: Place) -> None:
+def test_the_first_queues_are_made_and_all_are_open(cluster: ReportCluster) -> None:
     for name in ("root", "default"):
         path = f"{QUEUES}/{name}"
-        wait_for(functools.partial(exists, place.server, path))
-        place.wait(f"{QUEUES}/{name}", lambda status: status.get("state") == "Open")
-    shown = place.server.kubectl(["get", "q"]).stdout
+        wait_for(functools.partial(exists, cluster.server, path))
+        cluster.wait(f"{QUEUES}/{name}", lambda status: status.get("state") == "Open")
+    shown = cluster.server.kubectl(["get", "q"]).stdout
     assert [line.split()[:3] for line in shown.splitlines() if line.startswith("default")] == [
         ["default", "root", "Open"]
     ]
 
 
-def test_what_is_held_and_what_is_promised_is_in_the_status_of_the_queue_and_above(place: Place) -> None:
-    place.queue("top", capability={"cpu": "4"})
-    place.queue("leaf", parent="top")
-    place.pod("held", "1500m", queue="leaf")
-    place.pod("promised", "500m", queue="leaf", nodeSelector={"no": "where"})
-    place.pod("waits", "3", queue="leaf")
+def test_what_is_held_and_what_is_promised_is_in_the_status_of_the_queue_and_above(cluster: ReportCluster) -> None:
+    cluster.queue("top", capability={"cpu": "4"})
+    cluster.queue("leaf", parent="top")
+    cluster.pod("held", "1500m", queue="leaf")
+    cluster.pod("promised", "500m", queue="leaf", nodeSelector={"no": "where"})
+    cluster.pod("waits", "3", queue="leaf")
     for name in ("leaf", "top"):
-        place.wait(
+        cluster.wait(
             f"{QUEUES}/{name}",
             lambda status: status.get("allocated") == {"cpu": "1500m"} and status.get("reserved") == {"cpu": "500m"},
         )
-    status = place.wait(f"{QUEUES}/leaf", lambda status: status.get("running") == 1)
+    status = cluster.wait(f"{QUEUES}/leaf", lambda status: status.get("running") == 1)
     assert (status["inqueue"], status["pending"]) == (1, 1)
-    place.delete("held", "promised", "waits")
-    place.wait(f"{QUEUES}/leaf", lambda status: status.get("allocated") == status.get("reserved") == {})
+    cluster.delete("held", "promised", "waits")
+    cluster.wait(f"{QUEUES}/leaf", lambda status: status.get("allocated") == status.get("reserved") == {})
 
 
-def test_a_closed_queue_empties_takes_nothing_more_and_opens_again(place: Place) -> None:
-    place.queue("door")
-    place.pod("inside", queue="door")
-    place.wait(f"{QUEUES}/door", lambda status: status.get("running") == 1)
-    place.annotate("door", "Closed")
-    place.wait(f"{QUEUES}/door", lambda status: status.get("state") == "Closing")
-    place.delete("inside")
-    closed = place.wait(f"{QUEUES}/door", lambda status: status.get("state") == "Closed")
+def test_a_closed_queue_empties_takes_nothing_more_and_opens_again(cluster: ReportCluster) -> None:
+    cluster.queue("door")
+    cluster.pod("inside", queue="door")
+    cluster.wait(f"{QUEUES}/door", lambda status: status.get("running") == 1)
+    cluster.annotate("door", "Closed")
+    cluster.wait(f"{QUEUES}/door", lambda status: status.get("state") == "Closing")
+    cluster.delete("inside")
+    closed = cluster.wait(f"{QUEUES}/door", lambda status: status.get("state") == "Closed")
     assert says(closed["conditions"], "Open") == "Closed"
-    place.pod("outside", queue="door")
-    place.wait(f"{QUEUES}/door", lambda status: status.get("state") == "Closing")
-    assert place.pods()["outside"]["spec"]["schedulingGates"] == [{"name": GATE}]
-    place.annotate("door", "Open")
-    wait_for(lambda: is_bound(place.pods()["outside"]), place.scheduler)
-    place.delete("outside")
+    cluster.pod("outside", queue="door")
+    cluster.wait(f"{QUEUES}/door", lambda status: status.get("state") == "Closing")
+    assert cluster.pods()["outside"]["spec"]["schedulingGates"] == [{"name": GATE}]
+    cluster.annotate("door", "Open")
+    wait_for(lambda: is_bound(cluster.pods()["outside"]), cluster.scheduler)
+    cluster.delete("outside")
 
 
-def test_a_queue_is_closed_by_who_writes_its_state_and_those_below_with_it(place: Place) -> None:
-    place.queue("above")
-    place.queue("below", parent="above")
-    place.wait(f"{QUEUES}/above", lambda status: status.get("state") == "Open")
-    send(place.server, "PATCH", f"{QUEUES}/above/status", {"status": {"state": "Closed"}}, MERGE)
-    below = place.wait(f"{QUEUES}/below", lambda status: status.get("state") == "Closed")
+def test_a_queue_is_closed_by_who_writes_its_state_and_those_below_with_it(cluster: ReportCluster) -> None:
+    cluster.queue("above")
+    cluster.queue("below", parent="above")
+    cluster.wait(f"{QUEUES}/above", lambda status: status.get("state") == "Open")
+    send(cluster.server, "PATCH", f"{QUEUES}/above/status", {"status": {"state": "Closed"}}, MERGE)
+    below = cluster.wait(f"{QUEUES}/below", lambda status: status.get("state") == "Closed")
     assert says(below["conditions"], "Open") == "AncestorClosed"
-    send(place.server, "PATCH", f"{QUEUES}/above/status", {"status": {"state": "Open"}}, MERGE)
-    place.wait(f"{QUEUES}/below", lambda status: status.get("state") == "Open" and not status["conditions"])
+    send(cluster.server, "PATCH", f"{QUEUES}/above/status", {"status": {"state": "Open"}}, MERGE)
+    cluster.wait(f"{QUEUES}/below", lambda status: status.get("state") == "Open" and not status["conditions"])
 
 
-def test_a_group_is_told_how_far_it_is_until_its_pods_are_done(place: Place) -> None:
-    place.queue("gangs", capability={"cpu": "2"})
-    send(place.server, "POST", GROUPS, a_group("gang", minMember=2, queue="gangs"))
+def test_a_group_is_told_how_far_it_is_until_its_pods_are_done(cluster: ReportCluster) -> None:
+    cluster.queue("gangs", capability={"cpu": "2"})
+    send(cluster.server, "POST", GROUPS, a_group("gang", minMember=2, queue="gangs"))
     path = f"{GROUPS}/gang"
-    status = place.wait(path, lambda status: says(status.get("conditions") or [], "Unschedulable") == "NotEnoughTasks")
+    status = cluster.wait(
+        path, lambda status: says(status.get("conditions") or [], "Unschedulable") == "NotEnoughTasks"
+    )
     assert status["phase"] == "Inqueue"
     for name in ("gang-0", "gang-1"):
-        place.pod(name, group="gang")
-    place.wait(path, lambda status: status["phase"] == "Running" and says(status["conditions"], "Scheduled") != "")
+        cluster.pod(name, group="gang")
+    cluster.wait(path, lambda status: status["phase"] == "Running" and says(status["conditions"], "Scheduled") != "")
     for name in ("gang-0", "gang-1"):
-        place.set_phase(name, "Running")
-    place.wait(path, lambda status: status.get("running") == 2)
-    place.wait(f"{QUEUES}/gangs", lambda status: status.get("running") == 1)
+        cluster.set_phase(name, "Running")
+    cluster.wait(path, lambda status: status.get("running") == 2)
+    cluster.wait(f"{QUEUES}/gangs", lambda status: status.get("running") == 1)
     for name in ("gang-0", "gang-1"):
-        place.set_phase(name, "Succeeded")
-    done = place.wait(path, lambda status: status["phase"] == "Completed")
+        cluster.set_phase(name, "Succeeded")
+    done = cluster.wait(path, lambda status: status["phase"] == "Completed")
     assert (done["running"], done["succeeded"]) == (0, 2)
-    place.wait(f"{QUEUES}/gangs", lambda status: status.get("completed") == 1 and status["allocated"] == {})
+    cluster.wait(f"{QUEUES}/gangs", lambda status: status.get("completed") == 1 and status["allocated"] == {})
 
 
-def test_a_group_that_waits_for_its_queue_says_so_and_is_not_unschedulable(place: Place) -> None:
-    place.queue("narrow", capability={"cpu": "1"})
-    send(place.server, "POST", GROUPS, a_group("wide", minMember=2, queue="narrow"))
+def test_a_group_that_waits_for_its_queue_says_so_and_is_not_unschedulable(cluster: ReportCluster) -> None:
+    cluster.queue("narrow", capability={"cpu": "1"})
+    send(cluster.server, "POST", GROUPS, a_group("wide", minMember=2, queue="narrow"))
     for name in ("wide-0", "wide-1"):
-        place.pod(name, group="wide")
+        cluster.pod(name, group="wide")
     path = f"{GROUPS}/wide"
-    status = place.wait(path, lambda status: says(status.get("conditions") or [], "Scheduled") == "WaitingForQueue")
+    status = cluster.wait(path, lambda status: says(status.get("conditions") or [], "Scheduled") == "WaitingForQueue")
     assert [each["type"] for each in status["conditions"]] == ["Scheduled"]
-    place.delete("wide-0", "wide-1")
+    cluster.delete("wide-0", "wide-1")
 
 
-def test_hard_topology_is_shown_on_the_group_as_not_supported(place: Place) -> None:
+def test_hard_topology_is_shown_on_the_group_as_not_supported(cluster: ReportCluster) -> None:
     topology = {"mode": "hard", "highestTierAllowed": 1}
-    send(place.server, "POST", GROUPS, a_group("rack", minMember=1, networkTopology=topology))
-    status = place.wait(f"{GROUPS}/rack", lambda status: says(status.get("conditions") or [], "Supported") != "")
+    send(cluster.server, "POST", GROUPS, a_group("rack", minMember=1, networkTopology=topology))
+    status = cluster.wait(f"{GROUPS}/rack", lambda status: says(status.get("conditions") or [], "Supported") != "")
     (said,) = (each for each in status["conditions"] if each["type"] == "Supported")
     assert (said["status"], said["reason"]) == ("False", "NotSupported")
     assert said["message"].startswith("spec.networkTopology: hard network topology is not supported")
 
 
-def test_a_queue_that_breaks_a_rule_is_refused_or_where_nobody_refuses_it_stops_its_branch_alone(place: Place) -> None:
+def test_a_queue_that_breaks_a_rule_is_refused_or_where_nobody_refuses_it_stops_its_branch_alone(
+    cluster: ReportCluster,
+) -> None:
     wrong = a_queue("wrong", capability={"cpu": "1"}, deserved={"cpu": "2"})
-    answer = place.server.request("POST", QUEUES, JSON_TYPE, json.dumps(wrong).encode())
+    answer = cluster.server.request("POST", QUEUES, JSON_TYPE, json.dumps(wrong).encode())
     text = "spec.deserved.cpu: 2 is more than 1, its capability"
-    if place.server.name == "embedded":
+    if cluster.server.name == "embedded":
         assert answer.status == 403
         assert text in answer.json()["message"]
         return
     assert answer.status == 201
-    place.queue("under", parent="wrong")
-    said = place.wait(f"{QUEUES}/under", lambda status: says(status.get("conditions") or [], "Valid") != "")
+    cluster.queue("under", parent="wrong")
+    said = cluster.wait(f"{QUEUES}/under", lambda status: says(status.get("conditions") or [], "Valid") != "")
     assert said["conditions"][0]["message"] == f"queue wrong: {text}"
-    place.pod("stopped", queue="under")
-    place.pod("fine", queue="default")
-    wait_for(lambda: is_bound(place.pods()["fine"]), place.scheduler)
-    assert place.pods()["stopped"]["spec"]["schedulingGates"] == [{"name": GATE}]
-    send(place.server, "PATCH", f"{QUEUES}/wrong", {"spec": {"capability": {"cpu": "2"}}}, MERGE)
-    wait_for(lambda: is_bound(place.pods()["stopped"]), place.scheduler)
-    place.wait(f"{QUEUES}/under", lambda status: status["conditions"] == [])
-    place.delete("stopped", "fine")
+    cluster.pod("stopped", queue="under")
+    cluster.pod("fine", queue="default")
+    wait_for(lambda: is_bound(cluster.pods()["fine"]), cluster.scheduler)
+    assert cluster.pods()["stopped"]["spec"]["schedulingGates"] == [{"name": GATE}]
+    send(cluster.server, "PATCH", f"{QUEUES}/wrong", {"spec": {"capability": {"cpu": "2"}}}, MERGE)
+    wait_for(lambda: is_bound(cluster.pods()["stopped"]), cluster.scheduler)
+    cluster.wait(f"{QUEUES}/under", lambda status: status["conditions"] == [])
+    cluster.delete("stopped", "fine")
 
 
-def test_a_hundred_pods_are_few_writes_to_their_queue(place: Place) -> None:
-    place.queue("busy")
-    place.wait(f"{QUEUES}/busy", lambda status: status.get("state") == "Open")
-    since = send(place.server, "GET", QUEUES)["metadata"]["resourceVersion"]
+def test_a_hundred_pods_are_few_writes_to_their_queue(cluster: ReportCluster) -> None:
+    cluster.queue("busy")
+    cluster.wait(f"{QUEUES}/busy", lambda status: status.get("state") == "Open")
+    since = send(cluster.server, "GET", QUEUES)["metadata"]["resourceVersion"]
     query = f"watch=true&resourceVersion={since}&timeoutSeconds=60&fieldSelector=metadata.name=busy"
-    watch = place.server.watch(f"{QUEUES}?{query}", timeout_s=30)
+    watch = cluster.server.watch(f"{QUEUES}?{query}", timeout_s=30)
     began_s = time.monotonic()
     for number in range(100):
-        place.pod(f"busy-{number}", "10m", queue="busy")
+        cluster.pod(f"busy-{number}", "10m", queue="busy")
     writes = 0
     while (seen := json.loads(watch.lines(1)[0]))["object"]["status"]["allocated"] != {"cpu": "1"}:
         writes += seen["type"] == "MODIFIED"
     watch.close()
     assert writes <= 2 + (time.monotonic() - began_s) / INTERVALS_S["queues"]
-    place.delete(*(f"busy-{number}" for number in range(100)))
+    cluster.delete(*(f"busy-{number}" for number in range(100)))
 
 
 @pytest.mark.parametrize(("file", "bound"), [("gang", 3), ("spark", 3)])
-def test_an_example_comes_to_what_it_says(place: Place, file: str, bound: int) -> None:
-    applied = place.server.kubectl(["apply", "-f", str(EXAMPLES / f"{file}.yaml")])
+def test_an_example_comes_to_what_it_says(cluster: ReportCluster, file: str, bound: int) -> None:
+    applied = cluster.server.kubectl(["apply", "-f", str(EXAMPLES / f"{file}.yaml")])
     assert applied.exit == 0, applied.stderr
     group, queue = {"gang": ("resnet", "training"), "spark": ("spark-pi", "spark")}[file]
-    place.wait(f"{GROUPS}/{group}", lambda status: status.get("phase") == "Running")
-    place.wait(f"{QUEUES}/{queue}", lambda status: status.get("allocated") == {"cpu": str(bound)})
-    named = {name: pod for name, pod in place.pods().items() if name.startswith(group)}
+    cluster.wait(f"{GROUPS}/{group}", lambda status: status.get("phase") == "Running")
+    cluster.wait(f"{QUEUES}/{queue}", lambda status: status.get("allocated") == {"cpu": str(bound)})
+    named = {name: pod for name, pod in cluster.pods().items() if name.startswith(group)}
     assert sum(map(is_bound, named.values())) == bound
-    take_down(place.server, EXAMPLES / f"{file}.yaml")
+    take_down(cluster.server, EXAMPLES / f"{file}.yaml")
 
 
-def test_the_scheduler_complained_of_nothing(place: Place) -> None:
-    assert "WARNING" not in place.log.read_text()
+def test_the_scheduler_complained_of_nothing(cluster: ReportCluster) -> None:
+    assert "WARNING" not in cluster.log.read_text()

@@ -20,7 +20,7 @@ from harness.real_server import RealServer
 from harness.scheduler_process import send, wait_for
 from headgate.scheduling.framework.interface import ScheduleResult
 from headgate.scheduling.volumes import storage_cache
-from real.random_volumes import Drawn, draw
+from real.random_volumes import RandomStorage, draw
 from real.test_volumes import told
 
 pytestmark = pytest.mark.real
@@ -63,10 +63,10 @@ def server(kube_binaries: Path, tmp_path: Path) -> Iterator[RealServer]:
     running.stop()
 
 
-def make(server: RealServer, drawn: Drawn) -> None:
+def make(server: RealServer, storage: RandomStorage) -> None:
     uids: dict[str, str] = {}
     for kind, path in PLACES.items():
-        for each in getattr(drawn, kind):
+        for each in getattr(storage, kind):
             ref = each.get("spec", {}).get("claimRef") if kind == "volumes" else None
             if ref is not None and int(ref["name"][1:]) % 2:
                 ref["uid"] = uids[ref["name"]]
@@ -97,13 +97,13 @@ def words_of(cluster: Cluster, pod: Object) -> str:
 
 
 def test_pods_are_told_the_same_about_drawn_storage(server: RealServer, kube_binaries: Path, tmp_path: Path) -> None:
-    drawn = draw(SEED, PODS)
-    make(server, drawn)
+    storage = draw(SEED, PODS)
+    make(server, storage)
     ours = as_shown(server)
     command = kube_scheduler(kube_binaries, server.kubeconfig, tmp_path)
     scheduler = Process(command, tmp_path / "kube-scheduler.log")
     try:
-        made = {each["metadata"]["name"]: send(server, "POST", PLACES["running"], each) for each in drawn.pods}
+        made = {each["metadata"]["name"]: send(server, "POST", PLACES["running"], each) for each in storage.pods}
 
         def all_told() -> dict[str, str] | None:
             pods = send(server, "GET", PLACES["running"])["items"]

@@ -20,7 +20,7 @@ from harness.compare import Difference
 from harness.embedded_server import EmbeddedServer
 from harness.real_server import RealServer
 from harness.server import Server
-from harness.server_pair import Both, report_path
+from harness.server_pair import ServerPair, report_path
 from harness.users import ALICE, EDITOR, TOKEN, VIEWER, bearing
 from real.allowed_differences import ALLOWED
 from real.custom_kinds import establish
@@ -40,7 +40,7 @@ USERS = {
 
 @dataclass
 class Pair:
-    both: Both
+    both: ServerPair
     matrices: dict[str, Matrix]
     base: State
 
@@ -53,7 +53,7 @@ def pair(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory, met_allo
     """Servers of their own: some requests delete every object of a kind, in all namespaces."""
     real = RealServer(tmp_path_factory.mktemp("real"), kube_binaries)
     ours = EmbeddedServer(tmp_path_factory.mktemp("ours"), kube_binaries / "kubectl")
-    both = Both(real, ours, ALLOWED, report_path(), met_allowances)
+    both = ServerPair(real, ours, ALLOWED, report_path(), met_allowances)
     matrices = {server.name: Matrix(server) for server in (real, ours)}
 
     def prepare(server: Server) -> State:

@@ -28,7 +28,7 @@ from harness.scheduler_process import (
     wait_for,
 )
 from harness.server import Server
-from harness.server_kinds import MAKES, started
+from harness.server_kinds import SERVER_KINDS, running_server
 
 pytestmark = pytest.mark.real
 
@@ -36,11 +36,11 @@ Object = dict[str, Any]
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
 
-@pytest.fixture(scope="module", params=MAKES)
+@pytest.fixture(scope="module", params=SERVER_KINDS)
 def server(
     request: pytest.FixtureRequest, kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
-    with started(request.param, tmp_path_factory.mktemp(f"run-{request.param}"), kube_binaries) as made:
+    with running_server(request.param, tmp_path_factory.mktemp(f"run-{request.param}"), kube_binaries) as made:
         create_nodes(made, [a_node("node-a", cpu="4"), a_node("node-b", cpu="4")])
         yield made
 

@@ -21,7 +21,7 @@ from harness.processes import Process
 from harness.real_server import REPOSITORY
 from harness.scheduler_process import PATIENCE_S, create_nodes, create_pod, get_pod, is_bound, pods, send, wait_for
 from harness.server import Server
-from harness.server_kinds import MAKES, started
+from harness.server_kinds import SERVER_KINDS, running_server
 
 pytestmark = pytest.mark.real
 
@@ -83,11 +83,11 @@ DEFINITION: Object = {
 }
 
 
-@pytest.fixture(scope="module", params=MAKES)
+@pytest.fixture(scope="module", params=SERVER_KINDS)
 def server(
     request: pytest.FixtureRequest, kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
-    with started(request.param, tmp_path_factory.mktemp(f"foreign-{request.param}"), kube_binaries) as made:
+    with running_server(request.param, tmp_path_factory.mktemp(f"foreign-{request.param}"), kube_binaries) as made:
         create_nodes(made, [a_node("node-a", cpu="100", pods="1000")])
         kubectl(made, "apply", "-f", str(REPOSITORY / "examples" / "scheduler-rights.yaml"))
         yield made

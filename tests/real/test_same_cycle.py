@@ -17,7 +17,7 @@ from clusters import a_node, a_pod
 from harness.queues import QUEUES, a_queue, install_crds
 from harness.scheduler_process import SchedulerProcess, create_nodes, send
 from harness.server import Server
-from harness.server_kinds import MAKES, started
+from harness.server_kinds import SERVER_KINDS, running_server
 from headgate.capacity.names import GATE, OPT_IN, QUEUE_NAME, STAMP
 
 pytestmark = pytest.mark.real
@@ -27,9 +27,9 @@ Object = dict[str, Any]
 PODS = "/api/v1/namespaces/default/pods"
 
 
-@pytest.fixture(params=MAKES)
+@pytest.fixture(params=SERVER_KINDS)
 def server(request: pytest.FixtureRequest, kube_binaries: Path, tmp_path: Path) -> Iterator[Server]:
-    with started(request.param, tmp_path / "server", kube_binaries) as running:
+    with running_server(request.param, tmp_path / "server", kube_binaries) as running:
         install_crds(running)
         send(running, "POST", QUEUES, a_queue("wide", capability={"cpu": "100"}))
         create_nodes(running, [a_node("node", cpu="100", memory="100Gi", pods="100")])

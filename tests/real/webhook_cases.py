@@ -18,8 +18,8 @@ from harness.case_runner import Run
 from harness.compare import Difference, Seen, differences
 from harness.request_cases import AnyStep, Case, Step, delete, patch, post
 from harness.server import Server
-from harness.server_pair import Both, namespace_of
-from harness.webhook_server import Hook, HookServer, Raw, make_certificates
+from harness.server_pair import ServerPair, namespace_of
+from harness.webhook_server import Raw, WebhookFunction, WebhookServer, make_certificates
 
 MUTATING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
@@ -40,13 +40,13 @@ JANE = {
 @dataclass(frozen=True)
 class HookCase:
     name: str
-    hooks: Mapping[str, Hook]
+    hooks: Mapping[str, WebhookFunction]
     steps: tuple[AnyStep, ...]
     parallel: bool
 
 
 def hook_case(
-    name: str, hooks: Mapping[str, Hook], *steps: AnyStep | tuple[AnyStep, ...], parallel: bool = False
+    name: str, hooks: Mapping[str, WebhookFunction], *steps: AnyStep | tuple[AnyStep, ...], parallel: bool = False
 ) -> HookCase:
     """``parallel``: several validating webhooks are asked at once, in no order."""
     flat = [each for step in steps for each in (step if isinstance(step, tuple) else (step,))]
@@ -123,15 +123,15 @@ def allows(review: Any) -> dict[str, Any]:
     return said(review)
 
 
-def denies(**status: Any) -> Hook:
+def denies(**status: Any) -> WebhookFunction:
     return lambda review: said(review, allowed=False, **({"status": status} if status else {}))
 
 
-def warns(*texts: str) -> Hook:
+def warns(*texts: str) -> WebhookFunction:
     return lambda review: said(review, warnings=list(texts))
 
 
-def patches(*operations: Any) -> Hook:
+def patches(*operations: Any) -> WebhookFunction:
     patch = base64.b64encode(json.dumps(operations).encode()).decode()
 
     def answer(review: Any) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def patches(*operations: Any) -> Hook:
     return answer
 
 
-def noting(annotation: str, word: str, *, once: bool = False) -> Hook:
+def noting(annotation: str, word: str, *, once: bool = False) -> WebhookFunction:
     """Adds a word to an annotation that is there, every time it is asked, or the first time only."""
 
     def note(review: Any) -> Raw | dict[str, Any]:
@@ -159,8 +159,8 @@ def add(path: str, value: Any) -> dict[str, Any]:
 class HookBench:
     """The two servers, each with a webhook server beside it."""
 
-    def __init__(self, both: Both, hooks: Mapping[str, HookServer]) -> None:
-        self._both = both
+    def __init__(self, servers: ServerPair, hooks: Mapping[str, WebhookServer]) -> None:
+        self._both = servers
         self._hooks = hooks
 
     def agree(self, case: HookCase) -> None:
@@ -211,13 +211,13 @@ def _readable(review: Any) -> Any:
 
 
 @contextmanager
-def hook_bench(both: Both, folder: Path) -> Iterator[HookBench]:
+def hook_bench(servers: ServerPair, folder: Path) -> Iterator[HookBench]:
     certificates = make_certificates("hook-authority")
     with (
-        HookServer(_made(folder / "real"), certificates) as one,
-        HookServer(_made(folder / "ours"), certificates) as two,
+        WebhookServer(_made(folder / "real"), certificates) as one,
+        WebhookServer(_made(folder / "ours"), certificates) as two,
     ):
-        yield HookBench(both, {both.real.name: one, both.ours.name: two})
+        yield HookBench(servers, {servers.real.name: one, servers.ours.name: two})
 
 
 def _made(folder: Path) -> Path:

@@ -24,7 +24,7 @@ import msgspec
 
 from clusters import a_node, a_pod
 from harness.embedded_server import HEADGATE, EmbeddedServer
-from harness.faulty_proxy import FaultyWire
+from harness.faulty_proxy import FaultyProxy
 from harness.processes import Process
 from harness.queue_audit import Limit, QueueAudit, gates_of
 from harness.queues import QUEUES, a_queue, install_crds
@@ -294,19 +294,19 @@ def outage(server: EmbeddedServer | RealServer, folder: Path, seconds: float, po
     Those who were promised room before get in by that very promise. Returns how many there were.
     """
     with load(server, pods) as made:
-        wire = FaultyWire(server, folder)
+        proxy = FaultyProxy(server, folder)
         made.allowed, made.ends = pods // 2, False
-        scheduler = SchedulerProcess(wire, folder / "outage.log", "--no-leader-elect")
+        scheduler = SchedulerProcess(proxy, folder / "outage.log", "--no-leader-elect")
         try:
             wait_for(lambda: made.is_full or made.audit.problems, scheduler, PATIENCE_S)
-            wire.refuse("PATCH", "")
+            proxy.refuse("PATCH", "")
             made.ends = True
             wait_for(lambda: not made.audit.running() or made.audit.problems, scheduler, PATIENCE_S)
-            asked = wait_for(lambda: len(found := _promises(wire)) >= AT_ONCE and found, scheduler, PATIENCE_S)
+            asked = wait_for(lambda: len(found := _promises(proxy)) >= AT_ONCE and found, scheduler, PATIENCE_S)
             gated = {pod["metadata"]["uid"] for pod in made.audit.waiting() if gates_of(pod)}
             assert set(asked) <= gated, "a promise that did not arrive lifts nothing"
             server.kill()
-            wire.allow()
+            proxy.allow()
             time.sleep(seconds)  # this is what is tried: a time without a server
             server.restart()
             made.allowed, made.replaces = pods, False
@@ -314,13 +314,13 @@ def outage(server: EmbeddedServer | RealServer, folder: Path, seconds: float, po
             assert {uid: made.audit.stamp(uid) for uid in asked} == asked
         finally:
             scheduler.stop()
-            wire.close()
+            proxy.close()
     return len(asked)
 
 
-def _promises(wire: FaultyWire) -> dict[str, str]:
+def _promises(proxy: FaultyProxy) -> dict[str, str]:
     """By uid, the stamps that did not reach the server."""
-    bodies = [json.loads(body)["metadata"] for body in wire.unheard if b"schedulingGates" in body]
+    bodies = [json.loads(body)["metadata"] for body in proxy.unheard if b"schedulingGates" in body]
     return {each["uid"]: each["annotations"][STAMP] for each in bodies}
 
 

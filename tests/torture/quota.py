@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from harness.embedded_server import HEADGATE, EmbeddedServer
-from harness.faulty_proxy import FaultyWire
+from harness.faulty_proxy import FaultyProxy
 from harness.processes import Process
 from harness.queues import install_crds
 from harness.quota_audit import PATHS, QuotaAudit
@@ -259,7 +259,7 @@ def run(
 
 def outage(server: EmbeddedServer, folder: Path, seconds: float, seed: int = 2) -> Outcome:
     """The API server goes away while jobs wait, run and make room, and comes back after a while."""
-    load, wire = Load(server, seed), FaultyWire(server, folder)  # the wire stays where it is when the server moves
+    load, wire = Load(server, seed), FaultyProxy(server, folder)  # the wire stays where it is when the server moves
     try:
         with _running(wire, folder / "outage.log") as process:
             work_on(load, process, 60)

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from harness.faulty_proxy import FaultyWire
+from harness.faulty_proxy import FaultyProxy
 from harness.processes import Process
-from harness.scheduler_audit import Audit
+from harness.scheduler_audit import SchedulerAudit
 from harness.scheduler_process import SchedulerProcess, wait_for
 from harness.server import Server
 
@@ -22,7 +22,7 @@ ALONE = "--no-leader-elect"
 
 class Load(Protocol):
     @property
-    def audit(self) -> Audit: ...
+    def audit(self) -> SchedulerAudit: ...
 
     def start(self) -> None: ...
 
@@ -65,13 +65,13 @@ def kill_often(
 
 
 def late_writes(
-    leader: Process, wire: FaultyWire, while_stopped: Callable[[], None], afterwards: Callable[[], None]
+    leader: Process, proxy: FaultyProxy, while_stopped: Callable[[], None], afterwards: Callable[[], None]
 ) -> list[str]:
     """What a leader writes, Leases aside, that was stopped while another one took over and then goes on."""
     leader.signal(signal.SIGSTOP)
     while_stopped()
-    written = len(wire.writes)
+    written = len(proxy.writes)
     leader.signal(signal.SIGCONT)
     afterwards()
     wait_for(lambda: "no longer elected" in leader.log.read_text(), leader)
-    return [path for _, _, path in wire.writes[written:] if "/leases/" not in path]
+    return [path for _, _, path in proxy.writes[written:] if "/leases/" not in path]

@@ -19,7 +19,7 @@ import msgspec
 
 from clusters import a_node, a_pod
 from harness.processes import Process
-from harness.scheduler_audit import Audit
+from harness.scheduler_audit import SchedulerAudit
 from harness.scheduler_process import SchedulerProcess, create_nodes, pods, wait_for
 from harness.server import JSON_TYPE, Server
 from torture import scheduler_kills
@@ -53,7 +53,7 @@ class Load(threading.Thread):
         self._closed = False
         room = {f"node-{number}": -(-count // NODES) for number in range(NODES)}
         create_nodes(server, (a_node(name, cpu=str(cpu), pods=str(cpu)) for name, cpu in room.items()))
-        self.audit = Audit(server, room)
+        self.audit = SchedulerAudit(server, room)
 
     def run(self) -> None:
         while self.created < self.count and not self._closed:

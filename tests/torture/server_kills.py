@@ -27,7 +27,7 @@ KEYS = 4
 MAPS = "/api/v1/namespaces/default/configmaps"
 MINE = "torture=yes"
 
-Story = list[tuple[str, int]]
+WriteHistory = list[tuple[str, int]]
 """What happened to one key, in order: event type, and the number that its writer gave to the write."""
 
 
@@ -78,7 +78,7 @@ class Writer(Actor):
         self._count = 0
         self._doubt: tuple[str, str, int] | None = None
         self.present: dict[str, int] = {}
-        self.stories: dict[str, Story] = {}
+        self.histories: dict[str, WriteHistory] = {}
         self.vanished: set[tuple[str, int]] = set()
         self.outcome = Outcome()
 
@@ -109,12 +109,12 @@ class Writer(Actor):
 
     def _happened(self, name: str, event: str, count: int) -> None:
         self._doubt = None
-        story = self.stories.setdefault(name, [])
+        history = self.histories.setdefault(name, [])
         if event == "DELETED":
-            story.append((event, self.present.pop(name)))
+            history.append((event, self.present.pop(name)))
         else:
             self.present[name] = count
-            story.append((event, count))
+            history.append((event, count))
 
     def _resolve(self, client: Client, name: str, event: str, count: int) -> None:
         """Either the request in doubt was carried out, or everything is as it was last answered."""
@@ -137,7 +137,7 @@ class Watcher(Actor):
         super().__init__(target)
         self._query = query
         self._revision = ""
-        self.stories: dict[str, Story] = {}
+        self.histories: dict[str, WriteHistory] = {}
         self.events = 0
 
     def begin(self, client: Client) -> None:
@@ -156,7 +156,7 @@ class Watcher(Actor):
         assert int(metadata["resourceVersion"]) > int(self._revision), "an event came again, or out of order"
         self._revision = metadata["resourceVersion"]
         if "torture" in metadata.get("labels", {}):
-            self.stories.setdefault(metadata["name"], []).append((kind, int(obj["data"]["count"])))
+            self.histories.setdefault(metadata["name"], []).append((kind, int(obj["data"]["count"])))
             self.events += 1
 
 
@@ -237,9 +237,9 @@ def _let_everybody_finish(target: Target, writers: list[Writer], watchers: list[
     client = Client(found[1])
     client.ask("POST", MAPS, {"metadata": {"name": "the-end", "labels": {"torture": "yes"}}, "data": {"count": "0"}})
     client.close()
-    _wait(lambda: all(watcher.problem is not None or "the-end" in watcher.stories for watcher in watchers))
+    _wait(lambda: all(watcher.problem is not None or "the-end" in watcher.histories for watcher in watchers))
     for watcher in watchers:
-        watcher.stories.pop("the-end", None)
+        watcher.histories.pop("the-end", None)
 
 
 def _wait(ready: Callable[[], bool]) -> None:
@@ -267,11 +267,11 @@ def _finish_backup(root: Path, backup: tuple[Path, subprocess.Popen[str]]) -> in
 
 
 def _judge(writers: list[Writer], watchers: list[Watcher], reader: Reader, outcome: Outcome) -> None:
-    stories = {name: story for writer in writers for name, story in writer.stories.items()}
+    stories = {name: history for writer in writers for name, history in writer.histories.items()}
     for watcher in watchers:
-        assert watcher.stories.keys() == stories.keys()
-        for name, story in stories.items():
-            assert watcher.stories[name] == story, f"{name}: a watcher saw another story than its writer wrote"
+        assert watcher.histories.keys() == stories.keys()
+        for name, history in stories.items():
+            assert watcher.histories[name] == history, f"{name}: a watcher saw another story than its writer wrote"
         outcome.events += watcher.events
     for writer in writers:
         assert not writer.vanished & reader.seen, "something was read and then gone"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from harness.kubectl_session import agree
-from harness.server_pair import Both, namespace_of
+from harness.server_pair import ServerPair, namespace_of
 from wire.custom_kind_sessions import EXTENDING
 from wire.imperative_sessions import IMPERATIVE
 from wire.rbac_sessions import GRANTING
@@ -20,5 +20,5 @@ CHAPTERS = {**READING, **WRITING, **IMPERATIVE, **GRANTING, **EXTENDING}
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
-def test_a_kubectl_session_reads_the_same(both: Both, name: str) -> None:
-    agree(both, f"kubectl: {name}", namespace_of(f"kubectl {name}"), CHAPTERS[name])
+def test_a_kubectl_session_reads_the_same(servers: ServerPair, name: str) -> None:
+    agree(servers, f"kubectl: {name}", namespace_of(f"kubectl {name}"), CHAPTERS[name])

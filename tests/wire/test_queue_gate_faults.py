@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.embedded_server import EmbeddedServer
-from harness.faulty_proxy import FaultyWire
+from harness.faulty_proxy import FaultyProxy
 from harness.scheduler_process import SchedulerProcess, wait_for
 from torture import queues
 from torture.scheduler_kills import late_writes
@@ -45,13 +45,13 @@ def test_promises_that_were_on_their_way_when_the_server_went_are_kept_when_it_i
 def test_a_leader_that_was_stopped_lets_nobody_in_any_more_when_it_goes_on(
     server: EmbeddedServer, tmp_path: Path
 ) -> None:
-    wires = [FaultyWire(server, tmp_path) for _ in range(2)]
+    proxies = [FaultyProxy(server, tmp_path) for _ in range(2)]
     with queues.load(server, 120) as made:
         made.allowed = 40  # what is left for the other one must not be done before it is there
-        leader = SchedulerProcess(wires[0], tmp_path / "first.log")
+        leader = SchedulerProcess(proxies[0], tmp_path / "first.log")
         try:
             made.wait_until(10, leader)
-            other = SchedulerProcess(wires[1], tmp_path / "second.log")
+            other = SchedulerProcess(proxies[1], tmp_path / "second.log")
             try:
                 made.allowed = made.count
                 made.wait_for_work(promised=False)
@@ -59,13 +59,13 @@ def test_a_leader_that_was_stopped_lets_nobody_in_any_more_when_it_goes_on(
                 def taken_over() -> None:
                     made.wait_until(made.audit.bound + 20, other)
 
-                assert late_writes(leader, wires[0], taken_over, lambda: made.judge(other)) == []
+                assert late_writes(leader, proxies[0], taken_over, lambda: made.judge(other)) == []
             finally:
                 other.stop()
         finally:
             leader.signal(signal.SIGCONT)
             leader.stop()
-            for wire in wires:
+            for wire in proxies:
                 wire.close()
 
 

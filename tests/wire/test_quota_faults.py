@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.embedded_server import EmbeddedServer
-from harness.faulty_proxy import FaultyWire
+from harness.faulty_proxy import FaultyProxy
 from torture import quota
 from torture.scheduler_kills import late_writes
 
@@ -44,22 +44,22 @@ def test_a_server_that_went_away_and_came_back_finds_everybody_where_they_were(
 
 
 def test_a_leader_that_was_stopped_gives_no_quota_when_it_goes_on(server: EmbeddedServer, tmp_path: Path) -> None:
-    wires = [FaultyWire(server, tmp_path) for _ in range(2)]
+    proxies = [FaultyProxy(server, tmp_path) for _ in range(2)]
     load = quota.Load(server)
-    leader = quota.QuotaProcess(wires[0], tmp_path / "first.log")
+    leader = quota.QuotaProcess(proxies[0], tmp_path / "first.log")
     try:
         quota.work_on(load, leader, 20)
-        other = quota.QuotaProcess(wires[1], tmp_path / "second.log")
+        other = quota.QuotaProcess(proxies[1], tmp_path / "second.log")
         try:
 
             def taken_over() -> None:
                 quota.work_on(load, other, 40, begin=lambda: other.log.read_text().count("elected: holds") == LEASES)
 
-            assert late_writes(leader, wires[0], taken_over, lambda: load.judge(other)) == []
+            assert late_writes(leader, proxies[0], taken_over, lambda: load.judge(other)) == []
         finally:
             other.stop()
     finally:
         leader.signal(signal.SIGCONT)
         leader.stop()
-        for wire in wires:
+        for wire in proxies:
             wire.close()

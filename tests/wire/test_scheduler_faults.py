@@ -13,7 +13,7 @@ import pytest
 
 from clusters import a_pod
 from harness.embedded_server import EmbeddedServer
-from harness.faulty_proxy import FaultyWire
+from harness.faulty_proxy import FaultyProxy
 from harness.scheduler_process import SchedulerProcess, create_pod, get_pod, scheduled_reason, wait_for
 from torture import schedulers
 from torture.scheduler_kills import late_writes
@@ -47,10 +47,10 @@ def test_fifteen_kills_lose_no_pod_and_bind_none_twice(server: EmbeddedServer, t
 def test_restarts_of_the_server_cut_watches_and_answers_that_lie_change_nothing(
     server: EmbeddedServer, tmp_path: Path
 ) -> None:
-    wire = FaultyWire(server, tmp_path)
+    proxy = FaultyProxy(server, tmp_path)
     with schedulers.load(server, 400) as made:
-        scheduler = SchedulerProcess(wire, tmp_path / "run.log")
-        wire.spoil(rate=0.02, longest_watch_s=2.0)
+        scheduler = SchedulerProcess(proxy, tmp_path / "run.log")
+        proxy.spoil(rate=0.02, longest_watch_s=2.0)
         try:
             for share in (0.25, 0.6):
                 made.wait_until(int(share * made.count), scheduler)
@@ -64,9 +64,9 @@ def test_restarts_of_the_server_cut_watches_and_answers_that_lie_change_nothing(
             assert scheduler.running()
         finally:
             scheduler.stop()
-            wire.close()
+            proxy.close()
     for fault in ("error", "error after the act", "lost", "cut"):
-        assert wire.faults[fault] >= 3, wire.faults
+        assert proxy.faults[fault] >= 3, proxy.faults
 
 
 def test_a_leader_that_was_stopped_writes_nothing_any_more_when_it_goes_on(
@@ -74,13 +74,13 @@ def test_a_leader_that_was_stopped_writes_nothing_any_more_when_it_goes_on(
 ) -> None:
     config = tmp_path / "scheduler.yaml"
     config.write_text(SHORT_LEASE)
-    wires = [FaultyWire(server, tmp_path) for _ in range(2)]
+    proxies = [FaultyProxy(server, tmp_path) for _ in range(2)]
     with schedulers.load(server, 300, backlog=100) as made:
         made.allowed = 30  # else the first is done with all of them before the other has started
-        leader = SchedulerProcess(wires[0], tmp_path / "first.log", "--config", str(config))
+        leader = SchedulerProcess(proxies[0], tmp_path / "first.log", "--config", str(config))
         try:
             made.wait_until(30, leader)
-            other = SchedulerProcess(wires[1], tmp_path / "second.log", "--config", str(config))
+            other = SchedulerProcess(proxies[1], tmp_path / "second.log", "--config", str(config))
             try:
                 made.allowed = made.count
                 made.wait_until(60, leader)
@@ -88,11 +88,11 @@ def test_a_leader_that_was_stopped_writes_nothing_any_more_when_it_goes_on(
                 def taken_over() -> None:
                     made.wait_until(made.audit.bound + 50, other)
 
-                assert late_writes(leader, wires[0], taken_over, made.judge) == []
+                assert late_writes(leader, proxies[0], taken_over, made.judge) == []
             finally:
                 other.stop()
         finally:
             leader.signal(signal.SIGCONT)
             leader.stop()
-            for wire in wires:
+            for wire in proxies:
                 wire.close()

@@ -42,8 +42,8 @@ def draw_case(number: int, again: int = 0) -> Case:
     prefix = f"c{number}" if not again else f"c{number}-again-{again}"
     names = [f"{prefix}-{letter}" for letter in "abcde"[: draw.choice([1, 2, 3, 3, 4, 4, 5, 5])]]
     profile = _choose(draw, WEIGHTS)
-    climate = CLIMATES[_choose(draw, {"roomy": 4, "snug": 6 if profile == PREEMPTING else 2, "harsh": 3})]
-    nodes = [draw_node(draw, name, climate) for name in names]
+    sizes = CLIMATES[_choose(draw, {"roomy": 4, "snug": 6 if profile == PREEMPTING else 2, "harsh": 3})]
+    nodes = [draw_node(draw, name, sizes) for name in names]
     chances = {"rules": 0.45, "spread": 0.45, "between": 0.7 if profile == "packing" else 0.45, "volumes": 0.3}
     families = {each for each, chance in chances.items() if draw.random() < chance}
     storage = Storage(draw, prefix, names) if "volumes" in families else None
@@ -52,7 +52,7 @@ def draw_case(number: int, again: int = 0) -> Case:
     drawn: list[Object] = []
     for i, priority in enumerate(_priorities(draw, profile)):
         namespace = "default" if storage else draw.choice(NAMESPACES)
-        pod = draw_pod(draw, f"{prefix}-{i}", namespace, priority, climate)
+        pod = draw_pod(draw, f"{prefix}-{i}", namespace, priority, sizes)
         pod["spec"]["schedulerName"] = profile
         if "rules" in families:
             add_rules(draw, pod["spec"], names)

@@ -12,25 +12,25 @@ from typing import Any
 from clusters import Cluster
 from headgate.scheduling.framework.interface import ScheduleResult
 from real.placements.cases import Case
-from real.placements.kube_scheduler_run import RESOURCES, Played
+from real.placements.kube_scheduler_run import RESOURCES, SchedulingResult
 from real.placements.profiles import PROFILES
 from real.placements.scheduler_log import Attempt
 
 Object = dict[str, Any]
 
 
-def find_difference(case: Case, played: Played) -> str:
+def find_difference(case: Case, result: SchedulingResult) -> str:
     """What differs at the first pod that is decided differently; empty if there is none."""
-    cluster = Cluster(*played.nodes, preempts=True, **PROFILES[case.profile])
+    cluster = Cluster(*result.nodes, preempts=True, **PROFILES[case.profile])
     watched = cluster.cluster.watched()
-    for each in played.around:
+    for each in result.around:
         if RESOURCES[each["kind"]] in watched:
             cluster.cluster.applied(RESOURCES[each["kind"]], each)
-    for real, changed in played.turns:
-        wire = played.pods[real.pod]
+    for real, changed in result.turns:
+        wire = result.pods[real.pod]
         difference = _compare(cluster, wire, real)
         if difference:
-            return f"pod {real.pod}: {difference}\n{_report(played, real, wire)}"
+            return f"pod {real.pod}: {difference}\n{_report(result, real, wire)}"
         if real.node:
             pod = cluster.bind(wire, real.node)
             refused = [said for each in cluster.reserving if (said := each.reserve(pod, real.node))]
@@ -65,12 +65,12 @@ def _compare(cluster: Cluster, wire: Object, real: Attempt) -> str:
     return "" if list(scores) == [real.node] else f"fits only on {real.node}, and here on {sorted(scores)}"
 
 
-def _report(played: Played, real: Attempt, wire: Object) -> str:
+def _report(result: SchedulingResult, real: Attempt, wire: Object) -> str:
     lines = [f"scores by plugin: {json.dumps(real.scores)}", f"pod: {_short(wire)}"]
-    lines += (f"node: {_short(each)}" for each in played.nodes)
-    attempts = [each for each, _ in played.turns]
+    lines += (f"node: {_short(each)}" for each in result.nodes)
+    attempts = [each for each, _ in result.turns]
     earlier = attempts[: attempts.index(real)]
-    lines += (f"before it, on {each.node}: {_short(played.pods[each.pod])}" for each in earlier if each.node)
+    lines += (f"before it, on {each.node}: {_short(result.pods[each.pod])}" for each in earlier if each.node)
     return "\n".join(lines)
 
 

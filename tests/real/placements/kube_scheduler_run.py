@@ -76,7 +76,7 @@ RESOURCES = {
 }
 
 
-class Played(NamedTuple):
+class SchedulingResult(NamedTuple):
     """Objects as the API server showed them at first, and the attempts in their order, the first of each pod."""
 
     nodes: list[Object]
@@ -88,7 +88,7 @@ class Played(NamedTuple):
     """Whatever else there is."""
 
 
-class Arena:
+class KubeSchedulerRun:
     def __init__(self, programs: Path, folder: Path) -> None:
         flags = ("--enable-priority-and-fairness=false", "--max-requests-inflight=0")
         self._server = RealServer(folder, programs, flags=flags)
@@ -133,7 +133,7 @@ class Arena:
             "profiles": [{"schedulerName": name, **profile} for name, profile in PROFILES.items()],
         }
 
-    def play(self, case: Case) -> Played:
+    def play(self, case: Case) -> SchedulingResult:
         self.log.forget()
         self.played += 1
         nodes = [self.create(each) for each in case.nodes]
@@ -157,7 +157,7 @@ class Arena:
             waiting = f"{api_resources.PODS.collection_path(namespace)}?fieldSelector=spec.nodeName%3D"
             self._send("DELETE", waiting, {"gracePeriodSeconds": 0})
         around = [*self._standing, *self._storage.pop(case.name)]
-        return Played(nodes, pods, turns, around)
+        return SchedulingResult(nodes, pods, turns, around)
 
     def _decide(self, pods: Collection[str]) -> None:
         attempts = self.log.attempts

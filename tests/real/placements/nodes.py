@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from clusters import a_node
-from real.placements.sizes import GPU, Climate
+from real.placements.sizes import GPU, Sizes
 
 Object = dict[str, Any]
 
@@ -22,7 +22,7 @@ IMAGES = (
 )
 
 
-def draw_node(draw: Random, name: str, climate: Climate) -> Object:
+def draw_node(draw: Random, name: str, sizes: Sizes) -> Object:
     labels = {key: draw.choice(["x", "y", "7", "12"]) for key in ("zone", "disk") if draw.random() < 0.7}
     if draw.random() < 0.9:
         labels[HOSTNAME] = name
@@ -35,16 +35,16 @@ def draw_node(draw: Random, name: str, climate: Climate) -> Object:
         more["hugepages-2Mi"] = draw.choice(["0", "64Mi"])
     found = a_node(
         name,
-        cpu=draw.choice(climate.cpu),
-        memory=draw.choice(climate.memory),
-        pods=str(draw.choice(climate.pods)),
+        cpu=draw.choice(sizes.cpu),
+        memory=draw.choice(sizes.memory),
+        pods=str(draw.choice(sizes.pods)),
         labels=labels,
-        taints=_taints(draw, climate.taints),
-        cordoned=draw.random() < climate.cordoned,
+        taints=_taints(draw, sizes.taints),
+        cordoned=draw.random() < sizes.cordoned,
         images=[each for each in IMAGES if draw.random() < 0.4],
         allocatable=more,
     )
-    if draw.random() < climate.silent:
+    if draw.random() < sizes.silent:
         del found["status"]["allocatable"][draw.choice(["cpu", "memory", "pods"])]
     return {"apiVersion": "v1", "kind": "Node", **found}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from real.placements.sizes import GPU, Climate
+from real.placements.sizes import GPU, Sizes
 
 Object = dict[str, Any]
 
@@ -49,22 +49,20 @@ STANDING: tuple[Object, ...] = (
 """What pods refer to and no case changes."""
 
 
-def draw_pod(draw: Random, name: str, namespace: str, priority: str, climate: Climate) -> Object:
+def draw_pod(draw: Random, name: str, namespace: str, priority: str, sizes: Sizes) -> Object:
     """``priority`` is the name of a class, or empty."""
     spec: Object = {
-        "containers": [
-            draw_container(draw, f"c{i}", climate, has_ports=not i) for i in range(draw.choice([1, 1, 1, 2]))
-        ],
+        "containers": [draw_container(draw, f"c{i}", sizes, has_ports=not i) for i in range(draw.choice([1, 1, 1, 2]))],
         "terminationGracePeriodSeconds": 0,
     }
     if draw.random() < 0.2:
-        spec["initContainers"] = [draw_container(draw, f"i{i}", climate) for i in range(draw.choice([1, 1, 2, 3]))]
+        spec["initContainers"] = [draw_container(draw, f"i{i}", sizes) for i in range(draw.choice([1, 1, 2, 3]))]
         for each in spec["initContainers"]:
             if draw.random() < 0.5:
                 each["restartPolicy"] = "Always"
     if draw.random() < 0.1:
         spec["runtimeClassName"] = "heavy"
-    if draw.random() < climate.whole:
+    if draw.random() < sizes.whole:
         # The pod as a whole has to ask for as much as its containers do together.
         is_single = len(spec["containers"]) == 1 and "initContainers" not in spec
         cpu, memory = draw.choice([("1500m", "1500Mi"), ("2", "3Gi")]) if is_single else ("8", "12Gi")
@@ -84,9 +82,9 @@ def draw_pod(draw: Random, name: str, namespace: str, priority: str, climate: Cl
     }
 
 
-def draw_container(draw: Random, name: str, climate: Climate, *, has_ports: bool = False) -> Object:
+def draw_container(draw: Random, name: str, sizes: Sizes, *, has_ports: bool = False) -> Object:
     """One pod cannot have a port twice, so only one of its containers has any."""
-    asked = {key: draw.choice(values) for key, (chance, values) in climate.asks.items() if draw.random() < chance}
+    asked = {key: draw.choice(values) for key, (chance, values) in sizes.asks.items() if draw.random() < chance}
     if "hugepages-2Mi" in asked:
         asked["cpu"] = "100m"  # huge pages alone are refused
     limits = {key: asked[key] for key in (GPU, "hugepages-2Mi") if key in asked}

@@ -7,7 +7,7 @@ from typing import NamedTuple
 GPU = "example.com/gpu"
 
 
-class Climate(NamedTuple):
+class Sizes(NamedTuple):
     cpu: list[str]
     memory: list[str]
     pods: list[int]
@@ -24,7 +24,7 @@ class Climate(NamedTuple):
 
 CLIMATES = {
     # There is room for all: other rules say who goes where.
-    "roomy": Climate(
+    "roomy": Sizes(
         cpu=["8", "16", "15900m"],
         memory=["8Gi", "16Gi", "9000001k"],
         pods=[10, 110],
@@ -35,7 +35,7 @@ CLIMATES = {
         whole=0.02,
     ),
     # There is room for some, and for others once these are gone.
-    "snug": Climate(
+    "snug": Sizes(
         cpu=["2", "4"],
         memory=["3Gi", "4Gi"],
         pods=[2, 3, 10],
@@ -46,7 +46,7 @@ CLIMATES = {
         whole=0.02,
     ),
     # Something is wrong with most nodes for most pods.
-    "harsh": Climate(
+    "harsh": Sizes(
         cpu=["0", "1", "1500m", "2", "4", "4", "16"],
         memory=["500Mi", "1Gi", "3Gi", "8Gi", "1000001k"],
         pods=[0, 1, 3, 10, 10, 110],

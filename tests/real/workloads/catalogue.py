@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
-from harness.scenarios import Story
+from harness.scenarios import Scenario
 
 GROUPS = {
     "replicas": ("cascade", "deployment", "kubectl", "replica_set", "rollout"),
@@ -18,15 +18,15 @@ GROUPS = {
 }
 
 
-def modules() -> dict[str, list[Story]]:
+def modules() -> dict[str, list[Scenario]]:
     """Stories by the name of their module without its ending."""
     found = sorted(path.stem for path in Path(__file__).parent.glob("*_scenarios.py"))
     return {stem.removesuffix("_scenarios"): import_module(f"real.workloads.{stem}").SCENARIOS for stem in found}
 
 
-def groups() -> dict[str, list[Story]]:
-    told: dict[str, list[Story]] = {group: [] for group in GROUPS}
-    for module, stories in modules().items():
+def groups() -> dict[str, list[Scenario]]:
+    grouped: dict[str, list[Scenario]] = {group: [] for group in GROUPS}
+    for module, scenarios in modules().items():
         group = next((name for name, members in GROUPS.items() if module in members), "others")
-        told[group] += stories
-    return {group: stories for group, stories in told.items() if stories}
+        grouped[group] += scenarios
+    return {group: scenarios for group, scenarios in grouped.items() if scenarios}

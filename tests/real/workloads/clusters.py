@@ -18,12 +18,12 @@ from harness.control_plane import Nodes, scheduler_config
 from harness.embedded_server import HEADGATE, EmbeddedServer
 from harness.processes import Process
 from harness.real_server import RealServer
-from harness.scenarios import Story, Teller, Told
+from harness.scenarios import Scenario, ScenarioResult, ScenarioRunner
 from harness.server import Server
-from harness.server_pair import Both, report_path
+from harness.server_pair import ServerPair, report_path
 from headgate.nodes.options import DEFAULT_RESOURCES, HollowOptions
 from real.allowed_differences import ALLOWED
-from real.workloads.scenario_cluster import Workplace
+from real.workloads.scenario_cluster import WorkloadCluster
 
 NODES = 3
 SIZE = {"cpu": "64", "memory": "256Gi", "pods": "1000"}
@@ -42,17 +42,19 @@ WITHOUT = (
 """Controllers of kinds that no story is about."""
 
 
-class Sides:
+class ClusterPair:
     """Both clusters; a story is told once on each, whoever asks for it."""
 
     def __init__(self, real: Server, ours: Server, met: Counter[str]) -> None:
-        self.both = Both(real, ours, ALLOWED, report_path(), met)
-        self._told: dict[str, tuple[Told, Told]] = {}
+        self.servers = ServerPair(real, ours, ALLOWED, report_path(), met)
+        self._told: dict[str, tuple[ScenarioResult, ScenarioResult]] = {}
 
-    def tell(self, stories: Sequence[Story]) -> dict[str, tuple[Told, Told]]:
+    def run(self, stories: Sequence[Scenario]) -> dict[str, tuple[ScenarioResult, ScenarioResult]]:
         fresh = [each for each in stories if each.name not in self._told]
-        tellers = [Teller(server, fresh, Workplace, AT_ONCE) for server in (self.both.real, self.both.ours)]
-        ends = [each.tell_all() for each in tellers]
+        tellers = [
+            ScenarioRunner(server, fresh, WorkloadCluster, AT_ONCE) for server in (self.servers.real, self.servers.ours)
+        ]
+        ends = [each.start() for each in tellers]
         real, ours = (each() for each in ends)
         for teller in tellers:
             teller.close()
@@ -61,12 +63,12 @@ class Sides:
 
 
 @contextmanager
-def two_clusters(folder: Path, programs: Path, met: Counter[str]) -> Iterator[Sides]:
+def two_clusters(folder: Path, programs: Path, met: Counter[str]) -> Iterator[ClusterPair]:
     with ExitStack() as stack:
         real: Server = stack.enter_context(a_real_cluster(folder / "real", programs))
         ours: Server = stack.enter_context(_other_side(os.environ.get("HEADGATE_COMPARE"), folder, programs))
-        sides = Sides(real, ours, met)
-        stack.callback(sides.both.close)
+        sides = ClusterPair(real, ours, met)
+        stack.callback(sides.servers.close)
         yield sides
 
 
@@ -136,7 +138,7 @@ def an_embedded_cluster(folder: Path, programs: Path) -> Iterator[EmbeddedServer
 
 def slow_to_stop(server: Server) -> None:
     """Containers need a moment to stop, as they do anywhere: controllers race with kubelets that need none."""
-    place = Workplace(server, "all")
-    place.until("all nodes are there", lambda: len(place.items("/api/v1/nodes")) == NODES)
+    cluster = WorkloadCluster(server, "all")
+    cluster.until("all nodes are there", lambda: len(cluster.items("/api/v1/nodes")) == NODES)
     done = server.kubectl(["annotate", "nodes", "--all", "headgate.dev/stop-after=500ms"])
     assert done.exit == 0, done

@@ -7,7 +7,7 @@ from typing import Any
 from harness.scenarios import Object
 from headgate.nodes.annotations import HOLLOW
 from real.workloads.manifests import IMAGE, rich_template, small_pods_only, template, workload
-from real.workloads.scenario_cluster import Hold, Workplace, story
+from real.workloads.scenario_cluster import WaitCondition, WorkloadCluster, scenario
 
 SET = "daemonsets/log"
 STORY = "example.com/story"
@@ -15,43 +15,49 @@ ROLE = "example.com/role"
 NEXT = IMAGE.replace(":1", ":2")
 
 
-def nodes(place: Workplace, *letters: str, role: str = "edge", **spec: Any) -> None:
+def nodes(cluster: WorkloadCluster, *letters: str, role: str = "edge", **spec: Any) -> None:
     """Nodes that no other story's pods run on."""
     for letter in letters:
-        labels = {HOLLOW: "true", STORY: place.ns, ROLE: role, "letter": letter}
-        metadata = {"name": node(place, letter), "labels": labels, "annotations": {"headgate.dev/stop-after": "500ms"}}
-        taint = {"key": STORY, "value": place.ns, "effect": "NoSchedule"}
-        place.post(
+        labels = {HOLLOW: "true", STORY: cluster.ns, ROLE: role, "letter": letter}
+        metadata = {
+            "name": node(cluster, letter),
+            "labels": labels,
+            "annotations": {"headgate.dev/stop-after": "500ms"},
+        }
+        taint = {"key": STORY, "value": cluster.ns, "effect": "NoSchedule"}
+        cluster.post(
             "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"taints": [taint]}}
         )
     for letter in letters:
-        place.wait(ready(place, letter))
+        cluster.wait(ready(cluster, letter))
 
 
-def node(place: Workplace, letter: str) -> str:
-    return f"{place.ns}-{letter}"
+def node(cluster: WorkloadCluster, letter: str) -> str:
+    return f"{cluster.ns}-{letter}"
 
 
-def ready(place: Workplace, letter: str) -> Hold:
+def ready(cluster: WorkloadCluster, letter: str) -> WaitCondition:
     """Ready, and free of what keeps pods away until it is."""
 
     def seen() -> list[Any]:
-        found = place.read(f"nodes/{node(place, letter)}")
+        found = cluster.read(f"nodes/{node(cluster, letter)}")
         told = [each["status"] for each in found["status"].get("conditions") or () if each["type"] == "Ready"]
         return [told, [each["key"] for each in found["spec"].get("taints") or ()]]
 
-    return Hold(f"node {letter} is ready", lambda: seen() == [["True"], [STORY]], seen)
+    return WaitCondition(f"node {letter} is ready", lambda: seen() == [["True"], [STORY]], seen)
 
 
-def daemon_set(place: Workplace, annotations: dict[str, str] | None = None, **spec: Any) -> Object:
+def daemon_set(cluster: WorkloadCluster, annotations: dict[str, str] | None = None, **spec: Any) -> Object:
     tolerations = [{"key": STORY, "operator": "Exists", "effect": "NoSchedule"}]
-    pods = template("log", annotations, nodeSelector={STORY: place.ns, ROLE: "edge"}, tolerations=tolerations)
+    pods = template("log", annotations, nodeSelector={STORY: cluster.ns, ROLE: "edge"}, tolerations=tolerations)
     return workload("DaemonSet", "log", pods, **spec)
 
 
-def up(place: Workplace, count: int, **more: int) -> Hold:
+def up(cluster: WorkloadCluster, count: int, **more: int) -> WaitCondition:
     counts = {"desiredNumberScheduled": count, "currentNumberScheduled": count, "numberReady": count}
-    return place.status(SET, **counts, updatedNumberScheduled=count, numberAvailable=count, numberUnavailable=0, **more)
+    return cluster.status(
+        SET, **counts, updatedNumberScheduled=count, numberAvailable=count, numberUnavailable=0, **more
+    )
 
 
 def image(name: str) -> Object:
@@ -62,169 +68,172 @@ def rolling(**limits: Any) -> Object:
     return {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": limits}}
 
 
-def runs_everywhere(place: Workplace) -> None:
-    nodes(place, "a", "b", "c")
-    place.create(daemon_set(place))
-    place.stop("one pod on every node", up(place, 3), place.event("SuccessfulCreate"), words=True)
-    place.kubectl("get daemonsets")
-    place.kubectl("rollout status daemonset/log")
+def runs_everywhere(cluster: WorkloadCluster) -> None:
+    nodes(cluster, "a", "b", "c")
+    cluster.create(daemon_set(cluster))
+    cluster.checkpoint("one pod on every node", up(cluster, 3), cluster.event("SuccessfulCreate"), words=True)
+    cluster.kubectl("get daemonsets")
+    cluster.kubectl("rollout status daemonset/log")
 
 
-def follows_nodes(place: Workplace) -> None:
-    nodes(place, "a")
-    nodes(place, "b", role="core")
-    place.create(daemon_set(place))
-    place.stop("one pod on the one node", up(place, 1), place.event("SuccessfulCreate"))
-    nodes(place, "c")
-    place.stop("a new node gets one", up(place, 2))
-    place.change(f"nodes/{node(place, 'b')}", {"metadata": {"labels": {ROLE: "edge"}}})
-    place.stop("so does one that suits from now on", up(place, 3))
-    place.change(f"nodes/{node(place, 'a')}", {"metadata": {"labels": {ROLE: "core"}}})
-    place.stop("from one that suits no longer it goes", up(place, 2), place.pods_are(2))
+def follows_nodes(cluster: WorkloadCluster) -> None:
+    nodes(cluster, "a")
+    nodes(cluster, "b", role="core")
+    cluster.create(daemon_set(cluster))
+    cluster.checkpoint("one pod on the one node", up(cluster, 1), cluster.event("SuccessfulCreate"))
+    nodes(cluster, "c")
+    cluster.checkpoint("a new node gets one", up(cluster, 2))
+    cluster.change(f"nodes/{node(cluster, 'b')}", {"metadata": {"labels": {ROLE: "edge"}}})
+    cluster.checkpoint("so does one that suits from now on", up(cluster, 3))
+    cluster.change(f"nodes/{node(cluster, 'a')}", {"metadata": {"labels": {ROLE: "core"}}})
+    cluster.checkpoint("from one that suits no longer it goes", up(cluster, 2), cluster.pods_are(2))
 
 
-def stays_on_tainted_nodes(place: Workplace) -> None:
-    nodes(place, "a", "b")
-    place.create(daemon_set(place))
-    place.wait(up(place, 2))
-    own = {"key": STORY, "value": place.ns, "effect": "NoSchedule"}
+def stays_on_tainted_nodes(cluster: WorkloadCluster) -> None:
+    nodes(cluster, "a", "b")
+    cluster.create(daemon_set(cluster))
+    cluster.wait(up(cluster, 2))
+    own = {"key": STORY, "value": cluster.ns, "effect": "NoSchedule"}
     taint = {"key": "example.com/mine", "effect": "NoSchedule"}
-    place.change(f"nodes/{node(place, 'a')}", {"spec": {"taints": [own, taint]}})
-    place.change(SET, {"metadata": {"labels": {"touched": "true"}}})
-    place.stop("it stays, but is not wanted there", up(place, 1, numberMisscheduled=1), place.pods_are(2))
-    place.change(f"nodes/{node(place, 'a')}", {"spec": {"taints": [own]}})
-    place.stop("it is wanted again", up(place, 2, numberMisscheduled=0))
-    place.kubectl(f"cordon {node(place, 'b')}")
-    place.stop("it stays on a node that is cordoned", up(place, 2))
+    cluster.change(f"nodes/{node(cluster, 'a')}", {"spec": {"taints": [own, taint]}})
+    cluster.change(SET, {"metadata": {"labels": {"touched": "true"}}})
+    cluster.checkpoint("it stays, but is not wanted there", up(cluster, 1, numberMisscheduled=1), cluster.pods_are(2))
+    cluster.change(f"nodes/{node(cluster, 'a')}", {"spec": {"taints": [own]}})
+    cluster.checkpoint("it is wanted again", up(cluster, 2, numberMisscheduled=0))
+    cluster.kubectl(f"cordon {node(cluster, 'b')}")
+    cluster.checkpoint("it stays on a node that is cordoned", up(cluster, 2))
 
 
-def rolls_out_and_back(place: Workplace) -> None:
-    nodes(place, "a", "b")
-    place.create(daemon_set(place))
-    place.wait(up(place, 2))
-    place.change(SET, image(NEXT))
-    place.stop("the second revision is everywhere", up(place, 2), place.pods_are(2), words=True)
-    place.kubectl("rollout history daemonset/log")
-    place.kubectl("rollout undo daemonset/log")
-    place.stop("the first revision is back under a new number", up(place, 2), place.pods_are(2))
-    place.kubectl("rollout history daemonset/log")
-    place.kubectl("rollout undo daemonset/log --to-revision=3")
-    place.stop("going back to where it is changes nothing", up(place, 2), place.pods_are(2))
+def rolls_out_and_back(cluster: WorkloadCluster) -> None:
+    nodes(cluster, "a", "b")
+    cluster.create(daemon_set(cluster))
+    cluster.wait(up(cluster, 2))
+    cluster.change(SET, image(NEXT))
+    cluster.checkpoint("the second revision is everywhere", up(cluster, 2), cluster.pods_are(2), words=True)
+    cluster.kubectl("rollout history daemonset/log")
+    cluster.kubectl("rollout undo daemonset/log")
+    cluster.checkpoint("the first revision is back under a new number", up(cluster, 2), cluster.pods_are(2))
+    cluster.kubectl("rollout history daemonset/log")
+    cluster.kubectl("rollout undo daemonset/log --to-revision=3")
+    cluster.checkpoint("going back to where it is changes nothing", up(cluster, 2), cluster.pods_are(2))
 
 
-def rolls_out_at_once(place: Workplace) -> None:
-    nodes(place, "a", "b", "c")
-    place.create(daemon_set(place, {"start-after": "1s"}, **rolling(maxUnavailable="100%")))
-    place.wait(up(place, 3))
-    place.change(SET, image(NEXT))
-    place.stop("all are replaced", up(place, 3), place.pods_are(3))
+def rolls_out_at_once(cluster: WorkloadCluster) -> None:
+    nodes(cluster, "a", "b", "c")
+    cluster.create(daemon_set(cluster, {"start-after": "1s"}, **rolling(maxUnavailable="100%")))
+    cluster.wait(up(cluster, 3))
+    cluster.change(SET, image(NEXT))
+    cluster.checkpoint("all are replaced", up(cluster, 3), cluster.pods_are(3))
 
 
-def surges(place: Workplace) -> None:
-    nodes(place, "a", "b")
-    place.create(daemon_set(place, **rolling(maxSurge=1, maxUnavailable=0)))
-    place.wait(up(place, 2))
-    place.change(SET, image(NEXT))
-    place.stop("new pods took the place of old ones", up(place, 2), place.pods_are(2))
+def surges(cluster: WorkloadCluster) -> None:
+    nodes(cluster, "a", "b")
+    cluster.create(daemon_set(cluster, **rolling(maxSurge=1, maxUnavailable=0)))
+    cluster.wait(up(cluster, 2))
+    cluster.change(SET, image(NEXT))
+    cluster.checkpoint("new pods took the place of old ones", up(cluster, 2), cluster.pods_are(2))
 
 
-def gets_stuck(place: Workplace) -> None:
-    nodes(place, "a")
-    place.create(daemon_set(place))
-    place.wait(up(place, 1))
+def gets_stuck(cluster: WorkloadCluster) -> None:
+    nodes(cluster, "a")
+    cluster.create(daemon_set(cluster))
+    cluster.wait(up(cluster, 1))
     broken = {"annotations": {"headgate.dev/start-after": "10m"}}
-    place.change(SET, {"spec": {"template": {"metadata": broken, **image(NEXT)["spec"]["template"]}}})
-    place.stop(
+    cluster.change(SET, {"spec": {"template": {"metadata": broken, **image(NEXT)["spec"]["template"]}}})
+    cluster.checkpoint(
         "the new pod does not start",
-        place.status(SET, updatedNumberScheduled=1, numberAvailable=0, numberUnavailable=1),
-        place.pods_are(1),
+        cluster.status(SET, updatedNumberScheduled=1, numberAvailable=0, numberUnavailable=1),
+        cluster.pods_are(1),
     )
-    place.kubectl("rollout undo daemonset/log")
-    place.stop("it is as before", up(place, 1), place.pods_are(1, "Running"))
+    cluster.kubectl("rollout undo daemonset/log")
+    cluster.checkpoint("it is as before", up(cluster, 1), cluster.pods_are(1, "Running"))
 
 
-def updates_on_delete(place: Workplace) -> None:
-    nodes(place, "a", "b")
-    place.create(daemon_set(place, updateStrategy={"type": "OnDelete"}))
-    place.wait(up(place, 2))
-    place.change(SET, image(NEXT))
-    place.stop("nobody is updated", place.status(SET, numberReady=2, updatedNumberScheduled=0))
-    place.remove(f"pods/{on(place, 'b')}")
-    place.stop(
+def updates_on_delete(cluster: WorkloadCluster) -> None:
+    nodes(cluster, "a", "b")
+    cluster.create(daemon_set(cluster, updateStrategy={"type": "OnDelete"}))
+    cluster.wait(up(cluster, 2))
+    cluster.change(SET, image(NEXT))
+    cluster.checkpoint("nobody is updated", cluster.status(SET, numberReady=2, updatedNumberScheduled=0))
+    cluster.remove(f"pods/{on(cluster, 'b')}")
+    cluster.checkpoint(
         "who was deleted comes back updated",
-        place.status(SET, numberReady=2, updatedNumberScheduled=1),
-        place.pods_are(2, "Running"),
+        cluster.status(SET, numberReady=2, updatedNumberScheduled=1),
+        cluster.pods_are(2, "Running"),
     )
 
 
-def on(place: Workplace, letter: str) -> str:
+def on(cluster: WorkloadCluster, letter: str) -> str:
     """The name of the pod on a node."""
-    (found,) = [each for each in place.pods(app="log") if each["spec"].get("nodeName") == node(place, letter)]
+    (found,) = [each for each in cluster.pods(app="log") if each["spec"].get("nodeName") == node(cluster, letter)]
     return str(found["metadata"]["name"])
 
 
-def replaces_the_ended(place: Workplace) -> None:
-    nodes(place, "a", "b")
-    place.create(daemon_set(place))
-    place.wait(up(place, 2))
-    place.end_pod(on(place, "a"))
-    place.stop(
-        "a pod that failed is replaced", place.event("FailedDaemonPod"), up(place, 2), place.pods_are(2, "Running")
+def replaces_the_ended(cluster: WorkloadCluster) -> None:
+    nodes(cluster, "a", "b")
+    cluster.create(daemon_set(cluster))
+    cluster.wait(up(cluster, 2))
+    cluster.end_pod(on(cluster, "a"))
+    cluster.checkpoint(
+        "a pod that failed is replaced",
+        cluster.event("FailedDaemonPod"),
+        up(cluster, 2),
+        cluster.pods_are(2, "Running"),
     )
-    place.end_pod(on(place, "b"), phase="Succeeded", exit_code=0)
-    place.stop(
-        "so is one that succeeded", place.event("SucceededDaemonPod"), up(place, 2), place.pods_are(2, "Running")
+    cluster.end_pod(on(cluster, "b"), phase="Succeeded", exit_code=0)
+    cluster.checkpoint(
+        "so is one that succeeded", cluster.event("SucceededDaemonPod"), up(cluster, 2), cluster.pods_are(2, "Running")
     )
 
 
-def lets_go_and_takes_back(place: Workplace) -> None:
-    nodes(place, "a", "b")
-    place.create(daemon_set(place))
-    place.wait(up(place, 2))
-    place.change(f"pods/{on(place, 'a')}", {"metadata": {"labels": {"app": "other"}}})
-    place.stop("a pod that is not meant any more is replaced", up(place, 2), place.pods_are(3, "Running"))
+def lets_go_and_takes_back(cluster: WorkloadCluster) -> None:
+    nodes(cluster, "a", "b")
+    cluster.create(daemon_set(cluster))
+    cluster.wait(up(cluster, 2))
+    cluster.change(f"pods/{on(cluster, 'a')}", {"metadata": {"labels": {"app": "other"}}})
+    cluster.checkpoint("a pod that is not meant any more is replaced", up(cluster, 2), cluster.pods_are(3, "Running"))
 
 
-def takes_orphans_over(place: Workplace) -> None:
-    nodes(place, "a", "b")
-    place.create(daemon_set(place))
-    place.stop("all are up", up(place, 2), place.event("SuccessfulCreate"))
-    place.remove(SET, "Orphan")
-    place.stop("pods are left alone", place.gone(SET), place.pods_are(2, "Running"))
-    place.create(daemon_set(place))
-    place.stop("the next set of that name takes them over", up(place, 2), place.pods_are(2, "Running"))
+def takes_orphans_over(cluster: WorkloadCluster) -> None:
+    nodes(cluster, "a", "b")
+    cluster.create(daemon_set(cluster))
+    cluster.checkpoint("all are up", up(cluster, 2), cluster.event("SuccessfulCreate"))
+    cluster.remove(SET, "Orphan")
+    cluster.checkpoint("pods are left alone", cluster.gone(SET), cluster.pods_are(2, "Running"))
+    cluster.create(daemon_set(cluster))
+    cluster.checkpoint("the next set of that name takes them over", up(cluster, 2), cluster.pods_are(2, "Running"))
 
 
-def waits_to_be_available(place: Workplace) -> None:
-    nodes(place, "a", "b")
-    place.create(daemon_set(place, minReadySeconds=4))
-    place.stop("all are available in the end", up(place, 2))
+def waits_to_be_available(cluster: WorkloadCluster) -> None:
+    nodes(cluster, "a", "b")
+    cluster.create(daemon_set(cluster, minReadySeconds=4))
+    cluster.checkpoint("all are available in the end", up(cluster, 2))
 
 
-def keeps_some_history(place: Workplace) -> None:
-    nodes(place, "a")
-    place.create(daemon_set(place, revisionHistoryLimit=1))
-    place.stop("there is no history yet", up(place, 1))
+def keeps_some_history(cluster: WorkloadCluster) -> None:
+    nodes(cluster, "a")
+    cluster.create(daemon_set(cluster, revisionHistoryLimit=1))
+    cluster.checkpoint("there is no history yet", up(cluster, 1))
     for tag in ("2", "3", "4"):
-        place.change(SET, image(IMAGE.replace(":1", f":{tag}")))
-        place.stop(f"one old revision is left: {tag}", up(place, 1), place.pods_are(1, "Running"))
+        cluster.change(SET, image(IMAGE.replace(":1", f":{tag}")))
+        cluster.checkpoint(f"one old revision is left: {tag}", up(cluster, 1), cluster.pods_are(1, "Running"))
 
 
-def moves(place: Workplace) -> None:
-    nodes(place, "a", "b")
-    nodes(place, "c", role="core")
-    place.create(daemon_set(place))
-    place.wait(up(place, 2))
-    place.change(SET, {"spec": {"template": {"spec": {"nodeSelector": {ROLE: "core"}}}}})
-    place.stop("pods are where the new template wants them", up(place, 1), place.pods_are(1))
+def moves(cluster: WorkloadCluster) -> None:
+    nodes(cluster, "a", "b")
+    nodes(cluster, "c", role="core")
+    cluster.create(daemon_set(cluster))
+    cluster.wait(up(cluster, 2))
+    cluster.change(SET, {"spec": {"template": {"spec": {"nodeSelector": {ROLE: "core"}}}}})
+    cluster.checkpoint("pods are where the new template wants them", up(cluster, 1), cluster.pods_are(1))
 
 
-def is_refused(place: Workplace) -> None:
-    nodes(place, "a", "b", "c")
-    refused = daemon_set(place)
+def is_refused(cluster: WorkloadCluster) -> None:
+    nodes(cluster, "a", "b", "c")
+    refused = daemon_set(cluster)
     refused["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "2"}}
-    place.create(small_pods_only(), refused)
-    place.stop("pods are refused", place.event("FailedCreate"), place.status(SET, desiredNumberScheduled=3))
+    cluster.create(small_pods_only(), refused)
+    cluster.checkpoint("pods are refused", cluster.event("FailedCreate"), cluster.status(SET, desiredNumberScheduled=3))
 
 
 def nowhere(pods: Object) -> Object:
@@ -232,28 +241,28 @@ def nowhere(pods: Object) -> Object:
     return pods
 
 
-def is_named_by_its_template(place: Workplace) -> None:
-    place.create(workload("DaemonSet", "log", nowhere(rich_template("log"))))
-    place.stop("there is a revision", place.status(SET, desiredNumberScheduled=0))
-    place.note_revision("controller-revision-hash")
-    place.kubectl("rollout undo daemonset/log --to-revision=1")
+def is_named_by_its_template(cluster: WorkloadCluster) -> None:
+    cluster.create(workload("DaemonSet", "log", nowhere(rich_template("log"))))
+    cluster.checkpoint("there is a revision", cluster.status(SET, desiredNumberScheduled=0))
+    cluster.note_revision("controller-revision-hash")
+    cluster.kubectl("rollout undo daemonset/log --to-revision=1")
 
 
 SCENARIOS = [
-    story("a daemon set runs everywhere", runs_everywhere),
-    story("a daemon set follows the nodes", follows_nodes),
-    story("a daemon set stays on tainted nodes", stays_on_tainted_nodes),
-    story("a daemon set rolls out and back", rolls_out_and_back),
-    story("a daemon set rolls out at once", rolls_out_at_once),
-    story("a daemon set surges", surges),
-    story("a daemon set gets stuck and is undone", gets_stuck),
-    story("a daemon set is updated on delete", updates_on_delete),
-    story("a daemon set replaces pods that ended", replaces_the_ended),
-    story("a daemon set lets a pod go", lets_go_and_takes_back),
-    story("a daemon set takes orphans over", takes_orphans_over),
-    story("a daemon set waits until pods are available", waits_to_be_available),
-    story("a daemon set keeps some history", keeps_some_history),
-    story("a daemon set moves to other nodes", moves),
-    story("a daemon set is refused its pods", is_refused),
-    story("a daemon set names its revision by its template", is_named_by_its_template),
+    scenario("a daemon set runs everywhere", runs_everywhere),
+    scenario("a daemon set follows the nodes", follows_nodes),
+    scenario("a daemon set stays on tainted nodes", stays_on_tainted_nodes),
+    scenario("a daemon set rolls out and back", rolls_out_and_back),
+    scenario("a daemon set rolls out at once", rolls_out_at_once),
+    scenario("a daemon set surges", surges),
+    scenario("a daemon set gets stuck and is undone", gets_stuck),
+    scenario("a daemon set is updated on delete", updates_on_delete),
+    scenario("a daemon set replaces pods that ended", replaces_the_ended),
+    scenario("a daemon set lets a pod go", lets_go_and_takes_back),
+    scenario("a daemon set takes orphans over", takes_orphans_over),
+    scenario("a daemon set waits until pods are available", waits_to_be_available),
+    scenario("a daemon set keeps some history", keeps_some_history),
+    scenario("a daemon set moves to other nodes", moves),
+    scenario("a daemon set is refused its pods", is_refused),
+    scenario("a daemon set names its revision by its template", is_named_by_its_template),
 ]

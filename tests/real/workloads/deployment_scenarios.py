@@ -7,7 +7,7 @@ from typing import Any
 
 from headgate.kube.timestamps import parse_time
 from real.workloads.manifests import deployment, template, workload
-from real.workloads.scenario_cluster import Hold, Workplace, story
+from real.workloads.scenario_cluster import WaitCondition, WorkloadCluster, scenario
 
 Object = dict[str, Any]
 
@@ -20,219 +20,223 @@ def rolling(surge: int | str, missing: int | str) -> Object:
     return {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": missing}}
 
 
-def all_new(place: Workplace, count: int) -> tuple[Hold, ...]:
+def all_new(cluster: WorkloadCluster, count: int) -> tuple[WaitCondition, ...]:
     """Everything that is wanted is new and available, nothing else is left, and it has been told."""
     numbers = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), count)
-    told = place.condition(WEB, "Progressing", "True", "NewReplicaSetAvailable")
-    counted = place.status(WEB, unavailableReplicas=0, terminatingReplicas=0, **numbers)
-    return counted, told, place.pods_are(count), *said(place, "ScalingReplicaSet", "SuccessfulCreate")
+    told = cluster.condition(WEB, "Progressing", "True", "NewReplicaSetAvailable")
+    counted = cluster.status(WEB, unavailableReplicas=0, terminatingReplicas=0, **numbers)
+    return counted, told, cluster.pods_are(count), *said(cluster, "ScalingReplicaSet", "SuccessfulCreate")
 
 
-def rolled(place: Workplace, count: int) -> tuple[Hold, ...]:
-    return *all_new(place, count), *said(place, "SuccessfulDelete")
+def rolled(cluster: WorkloadCluster, count: int) -> tuple[WaitCondition, ...]:
+    return *all_new(cluster, count), *said(cluster, "SuccessfulDelete")
 
 
-def said(place: Workplace, *words: str) -> list[Hold]:
+def said(cluster: WorkloadCluster, *words: str) -> list[WaitCondition]:
     """Events with these reasons, or with these words in their messages: they are written when there is time."""
 
     def texts() -> list[str]:
-        return [f"{each['reason']} {each['message']}" for each in place.items(place.at("events"))]
+        return [f"{each['reason']} {each['message']}" for each in cluster.items(cluster.at("events"))]
 
-    def has(word: str) -> Hold:
-        return Hold(f"it is said: {word}", lambda: any(word in text for text in texts()), texts)
+    def has(word: str) -> WaitCondition:
+        return WaitCondition(f"it is said: {word}", lambda: any(word in text for text in texts()), texts)
 
     return [has(word) for word in words]
 
 
-def roll(place: Workplace, image: str = "two", wishes: dict[str, str] | None = None) -> None:
+def roll(cluster: WorkloadCluster, image: str = "two", wishes: dict[str, str] | None = None) -> None:
     """A merge patch: wishes that are not named are taken away."""
     new = template("web", wishes, image=image)
     new["metadata"].setdefault("annotations", {f"headgate.dev/{each}": None for each in ("start-after", "stop-after")})
-    place.change(WEB, {"spec": {"template": new}})
+    cluster.change(WEB, {"spec": {"template": new}})
 
 
-def sizes(place: Workplace) -> dict[str, int]:
+def sizes(cluster: WorkloadCluster) -> dict[str, int]:
     """By image: the sizes of the ReplicaSets."""
-    found = place.items(place.at("replicasets"))
+    found = cluster.items(cluster.at("replicasets"))
     return {each["spec"]["template"]["spec"]["containers"][0]["image"]: each["spec"]["replicas"] for each in found}
 
 
-def sized(place: Workplace, **wanted: int) -> Hold:
-    return Hold(f"the ReplicaSets have {wanted}", lambda: sizes(place) == wanted, lambda: sizes(place))
+def sized(cluster: WorkloadCluster, **wanted: int) -> WaitCondition:
+    return WaitCondition(f"the ReplicaSets have {wanted}", lambda: sizes(cluster) == wanted, lambda: sizes(cluster))
 
 
-def named_by_hash(place: Workplace) -> None:
+def named_by_hash(cluster: WorkloadCluster) -> None:
     """The names as they are, hash and all: on both servers the same."""
     resources = {"limits": {"memory": "1Gi"}, "requests": {"cpu": "1500m"}}
     probe = {"httpGet": {"path": "/", "port": "http"}}
     main = {"name": "main", "image": "one", "resources": resources, "readinessProbe": probe}
     rich = template("web", containers=[main], volumes=[{"name": "v", "emptyDir": {"sizeLimit": "2Gi"}}])
-    place.create(deployment("web", replicas=1), deployment("rich", {**rich, "metadata": {"labels": {"app": "rich"}}}))
-    place.wait(place.status(WEB, updatedReplicas=1), place.status("deployments/rich", updatedReplicas=1))
-    place.notes.append(("names", sorted(each["metadata"]["name"] for each in place.items(place.at("replicasets")))))
-    texts = said(place, "Created pod: rich-", "Created pod: web-", "replica set rich-", "replica set web-")
-    place.stop("both are up", place.status(WEB, readyReplicas=1), *texts, words=True)
+    cluster.create(deployment("web", replicas=1), deployment("rich", {**rich, "metadata": {"labels": {"app": "rich"}}}))
+    cluster.wait(cluster.status(WEB, updatedReplicas=1), cluster.status("deployments/rich", updatedReplicas=1))
+    cluster.notes.append(
+        ("names", sorted(each["metadata"]["name"] for each in cluster.items(cluster.at("replicasets"))))
+    )
+    texts = said(cluster, "Created pod: rich-", "Created pod: web-", "replica set rich-", "replica set web-")
+    cluster.checkpoint("both are up", cluster.status(WEB, readyReplicas=1), *texts, words=True)
 
 
-def rolled_with_surge(place: Workplace) -> None:
-    place.create(deployment("web", replicas=3, strategy=rolling(1, 0)))
-    place.stop("the first is up", *all_new(place, 3))
-    roll(place)
-    place.stop("the second is up", *rolled(place, 3))
+def rolled_with_surge(cluster: WorkloadCluster) -> None:
+    cluster.create(deployment("web", replicas=3, strategy=rolling(1, 0)))
+    cluster.checkpoint("the first is up", *all_new(cluster, 3))
+    roll(cluster)
+    cluster.checkpoint("the second is up", *rolled(cluster, 3))
 
 
-def rolled_without_surge(place: Workplace) -> None:
-    place.create(deployment("web", replicas=3, strategy=rolling(0, 1)))
-    place.wait(*all_new(place, 3))
-    roll(place)
-    place.stop("the second is up", *rolled(place, 3))
+def rolled_without_surge(cluster: WorkloadCluster) -> None:
+    cluster.create(deployment("web", replicas=3, strategy=rolling(0, 1)))
+    cluster.wait(*all_new(cluster, 3))
+    roll(cluster)
+    cluster.checkpoint("the second is up", *rolled(cluster, 3))
 
 
-def all_at_once(place: Workplace) -> None:
-    place.create(deployment("web", replicas=4, strategy=rolling("100%", "100%")))
-    place.wait(*all_new(place, 4))
-    roll(place)
-    place.stop("the second is up", *rolled(place, 4))
+def all_at_once(cluster: WorkloadCluster) -> None:
+    cluster.create(deployment("web", replicas=4, strategy=rolling("100%", "100%")))
+    cluster.wait(*all_new(cluster, 4))
+    roll(cluster)
+    cluster.checkpoint("the second is up", *rolled(cluster, 4))
 
 
-def stuck_within_fences(place: Workplace) -> None:
-    place.create(deployment("web", template("web", image="one"), replicas=7, strategy=rolling("25%", "25%")))
-    place.wait(*all_new(place, 7))
-    roll(place, "two", NEVER)
-    texts = said(place, "from 7 to 6", "from 0 to 2", "from 2 to 3", "Deleted pod")
-    place.stop("as far as it may", sized(place, one=6, two=3), place.pods_are(9), *texts, words=True)
-    roll(place, "one")
-    place.stop("back again", *rolled(place, 7))
+def stuck_within_fences(cluster: WorkloadCluster) -> None:
+    cluster.create(deployment("web", template("web", image="one"), replicas=7, strategy=rolling("25%", "25%")))
+    cluster.wait(*all_new(cluster, 7))
+    roll(cluster, "two", NEVER)
+    texts = said(cluster, "from 7 to 6", "from 0 to 2", "from 2 to 3", "Deleted pod")
+    cluster.checkpoint("as far as it may", sized(cluster, one=6, two=3), cluster.pods_are(9), *texts, words=True)
+    roll(cluster, "one")
+    cluster.checkpoint("back again", *rolled(cluster, 7))
 
 
-def rolled_over(place: Workplace) -> None:
+def rolled_over(cluster: WorkloadCluster) -> None:
     """A third template while the second is stuck: what is not ready goes first."""
-    place.create(deployment("web", template("web", image="one"), replicas=4, strategy=rolling(1, 1)))
-    place.wait(*all_new(place, 4))
-    roll(place, "two", NEVER)
-    place.wait(sized(place, one=3, two=2), place.pods_are(5))
-    roll(place, "three", NEVER)
-    stuck = sized(place, one=3, two=0, three=2)
-    place.stop("the third is stuck as well", stuck, place.pods_are(5), *said(place, "SuccessfulDelete"))
-    roll(place, "four")
-    place.stop("the fourth is up", *rolled(place, 4))
+    cluster.create(deployment("web", template("web", image="one"), replicas=4, strategy=rolling(1, 1)))
+    cluster.wait(*all_new(cluster, 4))
+    roll(cluster, "two", NEVER)
+    cluster.wait(sized(cluster, one=3, two=2), cluster.pods_are(5))
+    roll(cluster, "three", NEVER)
+    stuck = sized(cluster, one=3, two=0, three=2)
+    cluster.checkpoint("the third is stuck as well", stuck, cluster.pods_are(5), *said(cluster, "SuccessfulDelete"))
+    roll(cluster, "four")
+    cluster.checkpoint("the fourth is up", *rolled(cluster, 4))
 
 
-def out_of_time(place: Workplace) -> None:
+def out_of_time(cluster: WorkloadCluster) -> None:
     slow = template("web", NEVER, image="one")
-    place.create(deployment("web", slow, replicas=2, progressDeadlineSeconds=2))
-    late = place.condition(WEB, "Progressing", "False", "ProgressDeadlineExceeded")
-    place.stop("it is late", late, place.pods_are(2), *said(place, "ScalingReplicaSet", "SuccessfulCreate"))
-    place.kubectl("rollout status deployment/web", "last")
-    roll(place)
-    place.stop("another template is in time", *rolled(place, 2))
+    cluster.create(deployment("web", slow, replicas=2, progressDeadlineSeconds=2))
+    late = cluster.condition(WEB, "Progressing", "False", "ProgressDeadlineExceeded")
+    cluster.checkpoint("it is late", late, cluster.pods_are(2), *said(cluster, "ScalingReplicaSet", "SuccessfulCreate"))
+    cluster.kubectl("rollout status deployment/web", "last")
+    roll(cluster)
+    cluster.checkpoint("another template is in time", *rolled(cluster, 2))
 
 
-def without_deadline(place: Workplace) -> None:
-    place.create(deployment("web", replicas=1, progressDeadlineSeconds=2147483647))
-    up = place.status(WEB, availableReplicas=1), place.pods_are(1, "Running")
-    place.stop("nothing is told of its progress", *up, *said(place, "ScalingReplicaSet", "SuccessfulCreate"))
+def without_deadline(cluster: WorkloadCluster) -> None:
+    cluster.create(deployment("web", replicas=1, progressDeadlineSeconds=2147483647))
+    up = cluster.status(WEB, availableReplicas=1), cluster.pods_are(1, "Running")
+    cluster.checkpoint("nothing is told of its progress", *up, *said(cluster, "ScalingReplicaSet", "SuccessfulCreate"))
 
 
-def recreated(place: Workplace) -> None:
+def recreated(cluster: WorkloadCluster) -> None:
     lingering = template("web", {"stop-after": "3s"}, image="one", terminationGracePeriodSeconds=30)
-    place.create(deployment("web", lingering, replicas=2, strategy={"type": "Recreate"}))
-    place.stop("the first is up", *all_new(place, 2))
-    roll(place)
+    cluster.create(deployment("web", lingering, replicas=2, strategy={"type": "Recreate"}))
+    cluster.checkpoint("the first is up", *all_new(cluster, 2))
+    roll(cluster)
     since_s = int(time.time())
-    place.wait(sized(place, one=0, two=2))
-    (new,) = (each for each in place.items(place.at("replicasets")) if each["spec"]["replicas"])
+    cluster.wait(sized(cluster, one=0, two=2))
+    (new,) = (each for each in cluster.items(cluster.at("replicasets")) if each["spec"]["replicas"])
     made_s = parse_time(new["metadata"]["creationTimestamp"])
     assert isinstance(made_s, int)
-    place.note("the old ones were waited for", made_s - since_s >= 2)
-    place.stop("the second is up", *rolled(place, 2))
+    cluster.note("the old ones were waited for", made_s - since_s >= 2)
+    cluster.checkpoint("the second is up", *rolled(cluster, 2))
 
 
-def paused_and_scaled(place: Workplace) -> None:
-    place.create(deployment("web", template("web", image="one"), replicas=10, strategy=rolling(3, 2)))
-    place.wait(*all_new(place, 10))
-    roll(place, "two", NEVER)
-    place.wait(sized(place, one=8, two=5), place.pods_are(13))
-    place.change(WEB, {"spec": {"paused": True}})
-    unknown = place.condition(WEB, "Progressing", "Unknown", "DeploymentPaused")
-    place.stop("it is paused", unknown, place.pods_are(13), *said(place, "SuccessfulDelete"))
-    place.change(WEB, {"spec": {"replicas": 5}})
-    place.stop("it is smaller", sized(place, one=5, two=3), place.pods_are(8))
-    place.change(WEB, {"spec": {"replicas": 15}})
-    place.stop("it is larger", sized(place, one=11, two=7), place.pods_are(18))
-    place.change(WEB, {"spec": {"paused": False}})
-    place.wait(place.condition(WEB, "Progressing", "Unknown", "DeploymentResumed"))
-    roll(place, "three")
-    place.stop("it rolls on", *all_new(place, 15))
+def paused_and_scaled(cluster: WorkloadCluster) -> None:
+    cluster.create(deployment("web", template("web", image="one"), replicas=10, strategy=rolling(3, 2)))
+    cluster.wait(*all_new(cluster, 10))
+    roll(cluster, "two", NEVER)
+    cluster.wait(sized(cluster, one=8, two=5), cluster.pods_are(13))
+    cluster.change(WEB, {"spec": {"paused": True}})
+    unknown = cluster.condition(WEB, "Progressing", "Unknown", "DeploymentPaused")
+    cluster.checkpoint("it is paused", unknown, cluster.pods_are(13), *said(cluster, "SuccessfulDelete"))
+    cluster.change(WEB, {"spec": {"replicas": 5}})
+    cluster.checkpoint("it is smaller", sized(cluster, one=5, two=3), cluster.pods_are(8))
+    cluster.change(WEB, {"spec": {"replicas": 15}})
+    cluster.checkpoint("it is larger", sized(cluster, one=11, two=7), cluster.pods_are(18))
+    cluster.change(WEB, {"spec": {"paused": False}})
+    cluster.wait(cluster.condition(WEB, "Progressing", "Unknown", "DeploymentResumed"))
+    roll(cluster, "three")
+    cluster.checkpoint("it rolls on", *all_new(cluster, 15))
 
 
-def paused_from_the_start(place: Workplace) -> None:
-    place.create(deployment("web", replicas=2, paused=True))
-    paused = place.condition(WEB, "Progressing", "Unknown", "DeploymentPaused")
-    place.stop("nothing is made", paused, place.status(WEB, observedGeneration=1))
-    place.change(WEB, {"spec": {"paused": False}})
-    place.stop("it is up", *all_new(place, 2))
+def paused_from_the_start(cluster: WorkloadCluster) -> None:
+    cluster.create(deployment("web", replicas=2, paused=True))
+    paused = cluster.condition(WEB, "Progressing", "Unknown", "DeploymentPaused")
+    cluster.checkpoint("nothing is made", paused, cluster.status(WEB, observedGeneration=1))
+    cluster.change(WEB, {"spec": {"paused": False}})
+    cluster.checkpoint("it is up", *all_new(cluster, 2))
 
 
-def scaled_while_it_rolls(place: Workplace) -> None:
-    place.create(deployment("web", template("web", image="one"), replicas=4, strategy=rolling(2, 0)))
-    place.wait(*all_new(place, 4))
-    roll(place, "two", NEVER)
-    place.wait(sized(place, one=4, two=2), place.pods_are(6))
-    place.change(WEB, {"spec": {"replicas": 10}})
-    place.stop("both are larger", sized(place, one=8, two=4), place.pods_are(12))
-    place.change(WEB, {"spec": {"replicas": 3}})
-    place.stop("both are smaller", sized(place, one=3, two=2), place.pods_are(5), *said(place, "SuccessfulDelete"))
+def scaled_while_it_rolls(cluster: WorkloadCluster) -> None:
+    cluster.create(deployment("web", template("web", image="one"), replicas=4, strategy=rolling(2, 0)))
+    cluster.wait(*all_new(cluster, 4))
+    roll(cluster, "two", NEVER)
+    cluster.wait(sized(cluster, one=4, two=2), cluster.pods_are(6))
+    cluster.change(WEB, {"spec": {"replicas": 10}})
+    cluster.checkpoint("both are larger", sized(cluster, one=8, two=4), cluster.pods_are(12))
+    cluster.change(WEB, {"spec": {"replicas": 3}})
+    cluster.checkpoint(
+        "both are smaller", sized(cluster, one=3, two=2), cluster.pods_are(5), *said(cluster, "SuccessfulDelete")
+    )
 
 
-def scaled_to_nothing(place: Workplace) -> None:
-    place.create(deployment("web", replicas=3))
-    place.wait(*all_new(place, 3))
-    place.change(WEB, {"spec": {"replicas": 0}})
-    texts = said(place, "from 0 to 3", "from 3 to 0", "Deleted pod", "Created pod")
-    place.stop("nothing is left", *all_new(place, 0), *texts, words=True)
-    roll(place)
-    place.stop("nothing is rolled out", place.status(WEB, replicas=0), sized_sets(place, 2))
-    place.change(WEB, {"spec": {"replicas": 2}})
-    place.stop("two of the second", *rolled(place, 2))
+def scaled_to_nothing(cluster: WorkloadCluster) -> None:
+    cluster.create(deployment("web", replicas=3))
+    cluster.wait(*all_new(cluster, 3))
+    cluster.change(WEB, {"spec": {"replicas": 0}})
+    texts = said(cluster, "from 0 to 3", "from 3 to 0", "Deleted pod", "Created pod")
+    cluster.checkpoint("nothing is left", *all_new(cluster, 0), *texts, words=True)
+    roll(cluster)
+    cluster.checkpoint("nothing is rolled out", cluster.status(WEB, replicas=0), sized_sets(cluster, 2))
+    cluster.change(WEB, {"spec": {"replicas": 2}})
+    cluster.checkpoint("two of the second", *rolled(cluster, 2))
 
 
-def sized_sets(place: Workplace, count: int) -> Hold:
+def sized_sets(cluster: WorkloadCluster, count: int) -> WaitCondition:
     def found() -> int:
-        return len(place.items(place.at("replicasets")))
+        return len(cluster.items(cluster.at("replicasets")))
 
-    return Hold(f"there are {count} ReplicaSets", lambda: found() == count, found)
+    return WaitCondition(f"there are {count} ReplicaSets", lambda: found() == count, found)
 
 
-def short_history(place: Workplace) -> None:
-    place.create(deployment("web", template("web", image="one"), replicas=1, revisionHistoryLimit=1))
-    place.wait(*all_new(place, 1))
+def short_history(cluster: WorkloadCluster) -> None:
+    cluster.create(deployment("web", template("web", image="one"), replicas=1, revisionHistoryLimit=1))
+    cluster.wait(*all_new(cluster, 1))
     for image in ("two", "three", "four"):
-        roll(place, image)
-        place.wait(sized_sets(place, 2), *all_new(place, 1))
-    place.stop("one old one is kept", sized(place, three=0, four=1), *said(place, "SuccessfulDelete"))
-    place.change(WEB, {"spec": {"revisionHistoryLimit": 0}})
-    place.stop("none is kept", sized(place, four=1))
+        roll(cluster, image)
+        cluster.wait(sized_sets(cluster, 2), *all_new(cluster, 1))
+    cluster.checkpoint("one old one is kept", sized(cluster, three=0, four=1), *said(cluster, "SuccessfulDelete"))
+    cluster.change(WEB, {"spec": {"revisionHistoryLimit": 0}})
+    cluster.checkpoint("none is kept", sized(cluster, four=1))
 
 
-def taken_up_again(place: Workplace) -> None:
-    place.create(deployment("web", template("web", image="one"), replicas=1))
-    place.wait(*all_new(place, 1))
+def taken_up_again(cluster: WorkloadCluster) -> None:
+    cluster.create(deployment("web", template("web", image="one"), replicas=1))
+    cluster.wait(*all_new(cluster, 1))
     for image in ("two", "one", "two", "one"):
-        roll(place, image)
-        place.wait(sized(place, **{"one": 0, "two": 0, image: 1}), *all_new(place, 1))
-    place.stop("the first has its third number", *said(place, "SuccessfulDelete"))
-    place.kubectl("rollout history deployment/web")
+        roll(cluster, image)
+        cluster.wait(sized(cluster, **{"one": 0, "two": 0, image: 1}), *all_new(cluster, 1))
+    cluster.checkpoint("the first has its third number", *said(cluster, "SuccessfulDelete"))
+    cluster.kubectl("rollout history deployment/web")
 
 
-def ready_for_long_enough(place: Workplace) -> None:
-    place.create(deployment("web", replicas=2, minReadySeconds=2, strategy=rolling(1, 0)))
-    place.stop("the first is up", *all_new(place, 2))
-    place.note("they were waited for", _told_at_s(place.read(WEB), "Available") - _ready_at_s(place) >= 2)
-    roll(place)
-    place.stop("the second is up", *rolled(place, 2))
-    place.change(WEB, {"spec": {"minReadySeconds": 1}})
-    place.stop("its ReplicaSet is told", *all_new(place, 2))
+def ready_for_long_enough(cluster: WorkloadCluster) -> None:
+    cluster.create(deployment("web", replicas=2, minReadySeconds=2, strategy=rolling(1, 0)))
+    cluster.checkpoint("the first is up", *all_new(cluster, 2))
+    cluster.note("they were waited for", _told_at_s(cluster.read(WEB), "Available") - _ready_at_s(cluster) >= 2)
+    roll(cluster)
+    cluster.checkpoint("the second is up", *rolled(cluster, 2))
+    cluster.change(WEB, {"spec": {"minReadySeconds": 1}})
+    cluster.checkpoint("its ReplicaSet is told", *all_new(cluster, 2))
 
 
 def _told_at_s(obj: Object, type_: str) -> int:
@@ -242,90 +246,90 @@ def _told_at_s(obj: Object, type_: str) -> int:
     return seconds
 
 
-def _ready_at_s(place: Workplace) -> int:
-    return max(_told_at_s(each, "Ready") for each in place.pods())
+def _ready_at_s(cluster: WorkloadCluster) -> int:
+    return max(_told_at_s(each, "Ready") for each in cluster.pods())
 
 
-def adopts_its_own(place: Workplace) -> None:
+def adopts_its_own(cluster: WorkloadCluster) -> None:
     mine = workload("ReplicaSet", "web", replicas=2)
     mine["metadata"] |= {"name": "mine", "labels": {"app": "web"}}
-    place.create(mine)
-    place.wait(place.status("replicasets/mine", readyReplicas=2))
-    place.create(deployment("web", replicas=3))
-    place.stop("it is taken and grows", *all_new(place, 3))
+    cluster.create(mine)
+    cluster.wait(cluster.status("replicasets/mine", readyReplicas=2))
+    cluster.create(deployment("web", replicas=3))
+    cluster.checkpoint("it is taken and grows", *all_new(cluster, 3))
 
 
-def adopts_another(place: Workplace) -> None:
+def adopts_another(cluster: WorkloadCluster) -> None:
     other = workload("ReplicaSet", "web", template("web", image="other"), replicas=2)
     other["metadata"] |= {"name": "other", "labels": {"app": "web"}}
-    place.create(other)
-    place.wait(place.status("replicasets/other", readyReplicas=2))
-    place.create(deployment("web", template("web", image="one"), replicas=2))
-    place.stop("it is rolled over", *rolled(place, 2), sized(place, other=0, one=2))
+    cluster.create(other)
+    cluster.wait(cluster.status("replicasets/other", readyReplicas=2))
+    cluster.create(deployment("web", template("web", image="one"), replicas=2))
+    cluster.checkpoint("it is rolled over", *rolled(cluster, 2), sized(cluster, other=0, one=2))
 
 
-def releases(place: Workplace) -> None:
-    place.create(deployment("web", template("web", image="one"), replicas=1))
-    place.wait(*all_new(place, 1))
-    (mine,) = place.items(place.at("replicasets"))
-    place.change(f"replicasets/{mine['metadata']['name']}", {"metadata": {"labels": {"app": "elsewhere"}}})
-    free = Hold("it is released", lambda: not _owners(place, mine), lambda: _owners(place, mine))
-    place.wait(free)
-    made = place.status(WEB, readyReplicas=1, collisionCount=1)
-    place.stop("another is made", made, *said(place, "SuccessfulCreate", "ScalingReplicaSet"))
+def releases(cluster: WorkloadCluster) -> None:
+    cluster.create(deployment("web", template("web", image="one"), replicas=1))
+    cluster.wait(*all_new(cluster, 1))
+    (mine,) = cluster.items(cluster.at("replicasets"))
+    cluster.change(f"replicasets/{mine['metadata']['name']}", {"metadata": {"labels": {"app": "elsewhere"}}})
+    free = WaitCondition("it is released", lambda: not _owners(cluster, mine), lambda: _owners(cluster, mine))
+    cluster.wait(free)
+    made = cluster.status(WEB, readyReplicas=1, collisionCount=1)
+    cluster.checkpoint("another is made", made, *said(cluster, "SuccessfulCreate", "ScalingReplicaSet"))
 
 
-def _owners(place: Workplace, obj: Object) -> Any:
-    return place.read(f"replicasets/{obj['metadata']['name']}")["metadata"].get("ownerReferences")
+def _owners(cluster: WorkloadCluster, obj: Object) -> Any:
+    return cluster.read(f"replicasets/{obj['metadata']['name']}")["metadata"].get("ownerReferences")
 
 
-def set_deleted(place: Workplace) -> None:
-    place.create(deployment("web", replicas=2))
-    place.wait(*all_new(place, 2))
-    (mine,) = place.items(place.at("replicasets"))
+def set_deleted(cluster: WorkloadCluster) -> None:
+    cluster.create(deployment("web", replicas=2))
+    cluster.wait(*all_new(cluster, 2))
+    (mine,) = cluster.items(cluster.at("replicasets"))
     name = f"replicasets/{mine['metadata']['name']}"
-    place.remove(name)
-    place.stop("it is made again", *all_new(place, 2))
+    cluster.remove(name)
+    cluster.checkpoint("it is made again", *all_new(cluster, 2))
 
 
-def annotated(place: Workplace) -> None:
+def annotated(cluster: WorkloadCluster) -> None:
     made = deployment("web", replicas=1)
     made["metadata"]["annotations"] = {"kubernetes.io/change-cause": "first", "example.com/a": "1"}
-    place.create(made)
-    place.stop("its ReplicaSet has them", *all_new(place, 1))
-    place.change(WEB, {"metadata": {"annotations": {"example.com/a": None, "example.com/b": "2"}}})
-    place.stop("what is taken away stays there", *all_new(place, 1))
-    place.kubectl("rollout history deployment/web")
+    cluster.create(made)
+    cluster.checkpoint("its ReplicaSet has them", *all_new(cluster, 1))
+    cluster.change(WEB, {"metadata": {"annotations": {"example.com/a": None, "example.com/b": "2"}}})
+    cluster.checkpoint("what is taken away stays there", *all_new(cluster, 1))
+    cluster.kubectl("rollout history deployment/web")
 
 
-def its_pods_end(place: Workplace) -> None:
-    place.create(deployment("web", replicas=2))
-    place.wait(*all_new(place, 2))
-    place.end_pod(place.pods()[0]["metadata"]["name"])
-    place.stop("one has failed and is replaced", place.pods_are(3), place.status(WEB, availableReplicas=2))
+def its_pods_end(cluster: WorkloadCluster) -> None:
+    cluster.create(deployment("web", replicas=2))
+    cluster.wait(*all_new(cluster, 2))
+    cluster.end_pod(cluster.pods()[0]["metadata"]["name"])
+    cluster.checkpoint("one has failed and is replaced", cluster.pods_are(3), cluster.status(WEB, availableReplicas=2))
 
 
 SCENARIOS = [
-    story("a Deployment names its ReplicaSet by the hash of its template", named_by_hash),
-    story("a Deployment is rolled out with surge", rolled_with_surge),
-    story("a Deployment is rolled out without surge", rolled_without_surge),
-    story("a Deployment is rolled out all at once", all_at_once),
-    story("a rollout is stuck within its fences and goes back", stuck_within_fences),
-    story("a rollout is overtaken by the next", rolled_over),
-    story("a rollout is out of time", out_of_time),
-    story("a rollout has no deadline", without_deadline),
-    story("a Deployment is recreated", recreated),
-    story("a paused rollout is scaled in proportion", paused_and_scaled),
-    story("a Deployment is paused from the start", paused_from_the_start),
-    story("a Deployment is scaled while it rolls", scaled_while_it_rolls),
-    story("a Deployment is scaled to nothing", scaled_to_nothing),
-    story("a Deployment keeps a short history", short_history),
-    story("an old template is taken up again", taken_up_again),
-    story("a Deployment waits until pods are ready for long enough", ready_for_long_enough),
-    story("a Deployment adopts a ReplicaSet of its template", adopts_its_own),
-    story("a Deployment adopts a ReplicaSet of another template", adopts_another),
-    story("a Deployment releases a ReplicaSet and meets its name again", releases),
-    story("somebody deletes the ReplicaSet of a Deployment", set_deleted),
-    story("annotations of a Deployment reach its ReplicaSet", annotated),
-    story("pods of a Deployment end", its_pods_end),
+    scenario("a Deployment names its ReplicaSet by the hash of its template", named_by_hash),
+    scenario("a Deployment is rolled out with surge", rolled_with_surge),
+    scenario("a Deployment is rolled out without surge", rolled_without_surge),
+    scenario("a Deployment is rolled out all at once", all_at_once),
+    scenario("a rollout is stuck within its fences and goes back", stuck_within_fences),
+    scenario("a rollout is overtaken by the next", rolled_over),
+    scenario("a rollout is out of time", out_of_time),
+    scenario("a rollout has no deadline", without_deadline),
+    scenario("a Deployment is recreated", recreated),
+    scenario("a paused rollout is scaled in proportion", paused_and_scaled),
+    scenario("a Deployment is paused from the start", paused_from_the_start),
+    scenario("a Deployment is scaled while it rolls", scaled_while_it_rolls),
+    scenario("a Deployment is scaled to nothing", scaled_to_nothing),
+    scenario("a Deployment keeps a short history", short_history),
+    scenario("an old template is taken up again", taken_up_again),
+    scenario("a Deployment waits until pods are ready for long enough", ready_for_long_enough),
+    scenario("a Deployment adopts a ReplicaSet of its template", adopts_its_own),
+    scenario("a Deployment adopts a ReplicaSet of another template", adopts_another),
+    scenario("a Deployment releases a ReplicaSet and meets its name again", releases),
+    scenario("somebody deletes the ReplicaSet of a Deployment", set_deleted),
+    scenario("annotations of a Deployment reach its ReplicaSet", annotated),
+    scenario("pods of a Deployment end", its_pods_end),
 ]

@@ -6,7 +6,7 @@ from typing import Any
 
 from real.workloads.job_scenarios import LONG, end, indexed, living, numbers, over, succeed
 from real.workloads.manifests import STUBBORN, job
-from real.workloads.scenario_cluster import Workplace, story
+from real.workloads.scenario_cluster import WorkloadCluster, scenario
 
 Object = dict[str, Any]
 
@@ -25,140 +25,146 @@ def policy(*rules: Object) -> Object:
     return {"rules": list(rules)}
 
 
-def fails_by_exit_code(place: Workplace) -> None:
+def fails_by_exit_code(cluster: WorkloadCluster) -> None:
     rules = policy(codes("Ignore", 3), codes("FailJob", 42, containerName="main"))
-    place.create(job("j", LONG, parallelism=3, completions=3, podFailurePolicy=rules))
-    place.wait(numbers(place, active=3, ready=3))
-    end(place, living(place)[0], exit_code=42)
-    place.stop("it has failed", over(place, kind="Failed", reason="PodFailurePolicy"), words=True)
+    cluster.create(job("j", LONG, parallelism=3, completions=3, podFailurePolicy=rules))
+    cluster.wait(numbers(cluster, active=3, ready=3))
+    end(cluster, living(cluster)[0], exit_code=42)
+    cluster.checkpoint("it has failed", over(cluster, kind="Failed", reason="PodFailurePolicy"), words=True)
 
 
-def fails_by_condition(place: Workplace) -> None:
-    place.create(job("j", LONG, podFailurePolicy=policy(codes("Count", 1), disrupted("FailJob"))))
-    place.wait(numbers(place, active=1, ready=1))
-    end(place, *living(place), exit_code=9, conditions=[DISRUPTED])
-    place.stop("it has failed", over(place, kind="Failed", reason="PodFailurePolicy"), words=True)
+def fails_by_condition(cluster: WorkloadCluster) -> None:
+    cluster.create(job("j", LONG, podFailurePolicy=policy(codes("Count", 1), disrupted("FailJob"))))
+    cluster.wait(numbers(cluster, active=1, ready=1))
+    end(cluster, *living(cluster), exit_code=9, conditions=[DISRUPTED])
+    cluster.checkpoint("it has failed", over(cluster, kind="Failed", reason="PodFailurePolicy"), words=True)
 
 
-def ignores_disruptions(place: Workplace) -> None:
-    place.create(job("j", LONG, backoffLimit=0, podFailurePolicy=policy(disrupted("Ignore"))))
-    place.wait(numbers(place, active=1, ready=1))
-    end(place, *living(place), conditions=[DISRUPTED])
-    place.stop("another one runs, and nothing counts", numbers(place, active=1, ready=1, failed=0), place.pods_are(2))
-    end(place, *living(place))
-    place.stop("this one counts", over(place, kind="Failed", reason="BackoffLimitExceeded"))
+def ignores_disruptions(cluster: WorkloadCluster) -> None:
+    cluster.create(job("j", LONG, backoffLimit=0, podFailurePolicy=policy(disrupted("Ignore"))))
+    cluster.wait(numbers(cluster, active=1, ready=1))
+    end(cluster, *living(cluster), conditions=[DISRUPTED])
+    cluster.checkpoint(
+        "another one runs, and nothing counts", numbers(cluster, active=1, ready=1, failed=0), cluster.pods_are(2)
+    )
+    end(cluster, *living(cluster))
+    cluster.checkpoint("this one counts", over(cluster, kind="Failed", reason="BackoffLimitExceeded"))
 
 
-def counts_other_codes(place: Workplace) -> None:
+def counts_other_codes(cluster: WorkloadCluster) -> None:
     rules = policy(codes("Ignore", 5, operator="NotIn"))
-    place.create(job("j", LONG, backoffLimit=0, podFailurePolicy=rules))
-    place.wait(numbers(place, active=1, ready=1))
-    end(place, *living(place), exit_code=5)
-    place.stop("it has failed", over(place, kind="Failed", reason="BackoffLimitExceeded"))
+    cluster.create(job("j", LONG, backoffLimit=0, podFailurePolicy=rules))
+    cluster.wait(numbers(cluster, active=1, ready=1))
+    end(cluster, *living(cluster), exit_code=5)
+    cluster.checkpoint("it has failed", over(cluster, kind="Failed", reason="BackoffLimitExceeded"))
 
 
-def a_deleted_pod_with_a_policy(place: Workplace) -> None:
+def a_deleted_pod_with_a_policy(cluster: WorkloadCluster) -> None:
     rules = policy(codes("FailJob", 42))
-    place.create(job("j", STUBBORN, parallelism=2, completions=2, podFailurePolicy=rules))
-    place.wait(numbers(place, active=2, ready=2))
-    place.remove(f"pods/{living(place)[0]}")
-    place.stop("it is going", numbers(place, active=1, ready=1, terminating=1))
-    place.stop("it has failed and is replaced", numbers(place, active=2, ready=2, failed=1, terminating=0))
+    cluster.create(job("j", STUBBORN, parallelism=2, completions=2, podFailurePolicy=rules))
+    cluster.wait(numbers(cluster, active=2, ready=2))
+    cluster.remove(f"pods/{living(cluster)[0]}")
+    cluster.checkpoint("it is going", numbers(cluster, active=1, ready=1, terminating=1))
+    cluster.checkpoint("it has failed and is replaced", numbers(cluster, active=2, ready=2, failed=1, terminating=0))
 
 
-def fails_an_index(place: Workplace) -> None:
+def fails_an_index(cluster: WorkloadCluster) -> None:
     spec = {"backoffLimitPerIndex": 3, "podFailurePolicy": policy(codes("FailIndex", 42))}
-    place.create(indexed("j", LONG, parallelism=3, completions=3, **spec))
-    place.wait(numbers(place, active=3, ready=3))
-    end(place, *living(place, 1), exit_code=42)
-    place.stop("one index has failed", numbers(place, active=2, ready=2, failed=1, failedIndexes="1"))
-    succeed(place, *living(place))
-    place.stop("it has failed", over(place, kind="Failed", reason="FailedIndexes"), words=True)
+    cluster.create(indexed("j", LONG, parallelism=3, completions=3, **spec))
+    cluster.wait(numbers(cluster, active=3, ready=3))
+    end(cluster, *living(cluster, 1), exit_code=42)
+    cluster.checkpoint("one index has failed", numbers(cluster, active=2, ready=2, failed=1, failedIndexes="1"))
+    succeed(cluster, *living(cluster))
+    cluster.checkpoint("it has failed", over(cluster, kind="Failed", reason="FailedIndexes"), words=True)
 
 
-def has_failed_indexes(place: Workplace) -> None:
-    place.create(indexed("j", LONG, parallelism=4, completions=4, backoffLimitPerIndex=0))
-    place.wait(numbers(place, active=4, ready=4))
-    end(place, *living(place, 0, 2))
-    place.stop("two have failed", numbers(place, active=2, ready=2, failed=2, failedIndexes="0,2"))
-    succeed(place, *living(place))
-    place.stop("it is over", over(place, kind="Failed", reason="FailedIndexes"))
+def has_failed_indexes(cluster: WorkloadCluster) -> None:
+    cluster.create(indexed("j", LONG, parallelism=4, completions=4, backoffLimitPerIndex=0))
+    cluster.wait(numbers(cluster, active=4, ready=4))
+    end(cluster, *living(cluster, 0, 2))
+    cluster.checkpoint("two have failed", numbers(cluster, active=2, ready=2, failed=2, failedIndexes="0,2"))
+    succeed(cluster, *living(cluster))
+    cluster.checkpoint("it is over", over(cluster, kind="Failed", reason="FailedIndexes"))
 
 
-def has_too_many_failed_indexes(place: Workplace) -> None:
+def has_too_many_failed_indexes(cluster: WorkloadCluster) -> None:
     spec = {"backoffLimitPerIndex": 0, "maxFailedIndexes": 1}
-    place.create(indexed("j", LONG, parallelism=5, completions=5, **spec))
-    place.wait(numbers(place, active=5, ready=5))
-    end(place, *living(place, 3))
-    place.stop("one may fail", numbers(place, active=4, ready=4, failed=1, failedIndexes="3"))
-    end(place, *living(place, 4))
-    place.stop("two may not", over(place, kind="Failed", reason="MaxFailedIndexesExceeded"), words=True)
+    cluster.create(indexed("j", LONG, parallelism=5, completions=5, **spec))
+    cluster.wait(numbers(cluster, active=5, ready=5))
+    end(cluster, *living(cluster, 3))
+    cluster.checkpoint("one may fail", numbers(cluster, active=4, ready=4, failed=1, failedIndexes="3"))
+    end(cluster, *living(cluster, 4))
+    cluster.checkpoint("two may not", over(cluster, kind="Failed", reason="MaxFailedIndexesExceeded"), words=True)
 
 
-def tries_an_index_again(place: Workplace) -> None:
-    place.create(indexed("j", LONG, parallelism=2, completions=2, backoffLimitPerIndex=1))
-    place.wait(numbers(place, active=2, ready=2))
-    end(place, *living(place, 1))
-    place.wait(numbers(place, active=1, ready=1))
-    place.stop("it waits for its next try", numbers(place, active=1, ready=1, failed=0))
-    place.stop("it is tried again", numbers(place, active=2, ready=2, failed=1))
-    end(place, *living(place, 1))
-    place.stop("once, and no more", numbers(place, active=1, ready=1, failed=2, failedIndexes="1"))
-    succeed(place, *living(place))
-    place.stop("it is over", over(place, kind="Failed", reason="FailedIndexes"))
+def tries_an_index_again(cluster: WorkloadCluster) -> None:
+    cluster.create(indexed("j", LONG, parallelism=2, completions=2, backoffLimitPerIndex=1))
+    cluster.wait(numbers(cluster, active=2, ready=2))
+    end(cluster, *living(cluster, 1))
+    cluster.wait(numbers(cluster, active=1, ready=1))
+    cluster.checkpoint("it waits for its next try", numbers(cluster, active=1, ready=1, failed=0))
+    cluster.checkpoint("it is tried again", numbers(cluster, active=2, ready=2, failed=1))
+    end(cluster, *living(cluster, 1))
+    cluster.checkpoint("once, and no more", numbers(cluster, active=1, ready=1, failed=2, failedIndexes="1"))
+    succeed(cluster, *living(cluster))
+    cluster.checkpoint("it is over", over(cluster, kind="Failed", reason="FailedIndexes"))
 
 
-def ignores_failures_of_an_index(place: Workplace) -> None:
+def ignores_failures_of_an_index(cluster: WorkloadCluster) -> None:
     spec = {"backoffLimitPerIndex": 1, "podFailurePolicy": policy(codes("Ignore", 3))}
-    place.create(indexed("j", LONG, parallelism=1, completions=1, **spec))
-    place.wait(numbers(place, active=1, ready=1))
-    end(place, *living(place, 0), exit_code=3)
-    place.stop("it is tried again, and told what was ignored", numbers(place, active=1, ready=1), place.pods_are(2))
-    succeed(place, *living(place))
-    place.stop("it is complete", over(place))
+    cluster.create(indexed("j", LONG, parallelism=1, completions=1, **spec))
+    cluster.wait(numbers(cluster, active=1, ready=1))
+    end(cluster, *living(cluster, 0), exit_code=3)
+    cluster.checkpoint(
+        "it is tried again, and told what was ignored", numbers(cluster, active=1, ready=1), cluster.pods_are(2)
+    )
+    succeed(cluster, *living(cluster))
+    cluster.checkpoint("it is complete", over(cluster))
 
 
-def succeeds_by_its_leader(place: Workplace) -> None:
+def succeeds_by_its_leader(cluster: WorkloadCluster) -> None:
     rules = {"rules": [{"succeededIndexes": "2-3", "succeededCount": 2}, {"succeededIndexes": "0"}]}
-    place.create(indexed("j", LONG, parallelism=4, completions=4, successPolicy=rules))
-    place.wait(numbers(place, active=4, ready=4))
-    succeed(place, *living(place, 3))
-    place.stop("that is not enough", numbers(place, active=3, ready=3, completedIndexes="3"))
-    succeed(place, *living(place, 0))
-    place.stop("that is", over(place, reason="SuccessPolicy"), words=True)
+    cluster.create(indexed("j", LONG, parallelism=4, completions=4, successPolicy=rules))
+    cluster.wait(numbers(cluster, active=4, ready=4))
+    succeed(cluster, *living(cluster, 3))
+    cluster.checkpoint("that is not enough", numbers(cluster, active=3, ready=3, completedIndexes="3"))
+    succeed(cluster, *living(cluster, 0))
+    cluster.checkpoint("that is", over(cluster, reason="SuccessPolicy"), words=True)
 
 
-def succeeds_while_others_stop(place: Workplace) -> None:
+def succeeds_while_others_stop(cluster: WorkloadCluster) -> None:
     rules = {"rules": [{"succeededIndexes": "0"}]}
-    place.create(indexed("j", STUBBORN, parallelism=3, completions=3, successPolicy=rules))
-    place.wait(numbers(place, active=3, ready=3))
-    succeed(place, *living(place, 0))
-    place.stop("it is about to", place.condition("jobs/j", "SuccessCriteriaMet"), numbers(place, terminating=2))
-    place.stop("it is complete", over(place, reason="SuccessPolicy"), numbers(place, terminating=0))
+    cluster.create(indexed("j", STUBBORN, parallelism=3, completions=3, successPolicy=rules))
+    cluster.wait(numbers(cluster, active=3, ready=3))
+    succeed(cluster, *living(cluster, 0))
+    cluster.checkpoint(
+        "it is about to", cluster.condition("jobs/j", "SuccessCriteriaMet"), numbers(cluster, terminating=2)
+    )
+    cluster.checkpoint("it is complete", over(cluster, reason="SuccessPolicy"), numbers(cluster, terminating=0))
 
 
-def succeeds_by_number(place: Workplace) -> None:
+def succeeds_by_number(cluster: WorkloadCluster) -> None:
     rules = {"rules": [{"succeededCount": 2}]}
-    place.create(indexed("j", LONG, parallelism=4, completions=4, successPolicy=rules, backoffLimitPerIndex=0))
-    place.wait(numbers(place, active=4, ready=4))
-    end(place, *living(place, 1))
-    place.wait(numbers(place, active=3, ready=3, failedIndexes="1"))
-    succeed(place, *living(place, 0, 2))
-    place.stop("two are enough", over(place, reason="SuccessPolicy"))
+    cluster.create(indexed("j", LONG, parallelism=4, completions=4, successPolicy=rules, backoffLimitPerIndex=0))
+    cluster.wait(numbers(cluster, active=4, ready=4))
+    end(cluster, *living(cluster, 1))
+    cluster.wait(numbers(cluster, active=3, ready=3, failedIndexes="1"))
+    succeed(cluster, *living(cluster, 0, 2))
+    cluster.checkpoint("two are enough", over(cluster, reason="SuccessPolicy"))
 
 
 SCENARIOS = [
-    story("a policy fails a job by exit code", fails_by_exit_code),
-    story("a policy fails a job by condition", fails_by_condition),
-    story("a policy ignores disruptions", ignores_disruptions),
-    story("a policy counts other codes", counts_other_codes),
-    story("a policy and a deleted pod", a_deleted_pod_with_a_policy),
-    story("a policy fails an index", fails_an_index),
-    story("a job has failed indexes", has_failed_indexes),
-    story("a job has too many failed indexes", has_too_many_failed_indexes),
-    story("a job tries an index again", tries_an_index_again),
-    story("a job ignores failures of an index", ignores_failures_of_an_index),
-    story("a job succeeds by its leader", succeeds_by_its_leader),
-    story("a job succeeds while others stop", succeeds_while_others_stop),
-    story("a job succeeds by number", succeeds_by_number),
+    scenario("a policy fails a job by exit code", fails_by_exit_code),
+    scenario("a policy fails a job by condition", fails_by_condition),
+    scenario("a policy ignores disruptions", ignores_disruptions),
+    scenario("a policy counts other codes", counts_other_codes),
+    scenario("a policy and a deleted pod", a_deleted_pod_with_a_policy),
+    scenario("a policy fails an index", fails_an_index),
+    scenario("a job has failed indexes", has_failed_indexes),
+    scenario("a job has too many failed indexes", has_too_many_failed_indexes),
+    scenario("a job tries an index again", tries_an_index_again),
+    scenario("a job ignores failures of an index", ignores_failures_of_an_index),
+    scenario("a job succeeds by its leader", succeeds_by_its_leader),
+    scenario("a job succeeds while others stop", succeeds_while_others_stop),
+    scenario("a job succeeds by number", succeeds_by_number),
 ]

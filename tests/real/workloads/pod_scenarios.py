@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from real.workloads.manifests import template
-from real.workloads.scenario_cluster import Workplace, story
+from real.workloads.scenario_cluster import WorkloadCluster, scenario
 
 Object = dict[str, Any]
 
@@ -15,23 +15,23 @@ def bare(name: str, annotations: dict[str, str] | None = None, **spec: Any) -> O
     return {"apiVersion": "v1", "kind": "Pod", **pod, "metadata": {**pod["metadata"], "name": name}}
 
 
-def runs_and_goes(place: Workplace) -> None:
-    place.create(bare("one"))
-    place.stop("it runs", place.pods_are(1, "Running"))
-    place.kubectl("get pods")
-    place.kubectl("delete pod one")
-    place.stop("it is gone", place.pods_are(0))
+def runs_and_goes(cluster: WorkloadCluster) -> None:
+    cluster.create(bare("one"))
+    cluster.checkpoint("it runs", cluster.pods_are(1, "Running"))
+    cluster.kubectl("get pods")
+    cluster.kubectl("delete pod one")
+    cluster.checkpoint("it is gone", cluster.pods_are(0))
 
 
-def ends(place: Workplace) -> None:
-    place.create(bare("short", {"run-for": "300ms"}, restartPolicy="Never"), bare("long", restartPolicy="Never"))
-    place.wait(place.pods_are(1, "Running", app="long"), place.pods_are(1, "Succeeded", app="short"))
-    place.end_pod("long", exit_code=3)
-    place.stop("both have ended", place.pods_are(1, "Failed", app="long"))
-    place.kubectl("get pods")
+def ends(cluster: WorkloadCluster) -> None:
+    cluster.create(bare("short", {"run-for": "300ms"}, restartPolicy="Never"), bare("long", restartPolicy="Never"))
+    cluster.wait(cluster.pods_are(1, "Running", app="long"), cluster.pods_are(1, "Succeeded", app="short"))
+    cluster.end_pod("long", exit_code=3)
+    cluster.checkpoint("both have ended", cluster.pods_are(1, "Failed", app="long"))
+    cluster.kubectl("get pods")
 
 
 SCENARIOS = [
-    story("a bare pod runs and is deleted", runs_and_goes),
-    story("bare pods end", ends),
+    scenario("a bare pod runs and is deleted", runs_and_goes),
+    scenario("bare pods end", ends),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from real.workloads.manifests import template, workload
-from real.workloads.scenario_cluster import Hold, Workplace, story
+from real.workloads.scenario_cluster import WaitCondition, WorkloadCluster, scenario
 
 Object = dict[str, Any]
 
@@ -22,136 +22,150 @@ def bare(name: str, wishes: dict[str, str] | None = None, **spec: Any) -> Object
     return {"apiVersion": "v1", "kind": "Pod", **pod, "metadata": {**pod["metadata"], "name": name}}
 
 
-def up(place: Workplace, count: int) -> tuple[Hold, ...]:
+def up(cluster: WorkloadCluster, count: int) -> tuple[WaitCondition, ...]:
     numbers = dict.fromkeys(("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas"), count)
-    return place.status(WEB, terminatingReplicas=0, **numbers), place.pods_are(count), place.event("SuccessfulCreate")
+    return (
+        cluster.status(WEB, terminatingReplicas=0, **numbers),
+        cluster.pods_are(count),
+        cluster.event("SuccessfulCreate"),
+    )
 
 
-def names(place: Workplace) -> list[str]:
-    return [each["metadata"]["name"] for each in place.pods()]
+def names(cluster: WorkloadCluster) -> list[str]:
+    return [each["metadata"]["name"] for each in cluster.pods()]
 
 
-def scaled(place: Workplace) -> None:
+def scaled(cluster: WorkloadCluster) -> None:
     """Never down to some of different ages: which of those go is drawn, in part."""
-    place.create(a_set(4))
-    place.stop("four", *up(place, 4))
-    place.kubectl("get replicaset web")
-    place.change(WEB, {"spec": {"replicas": 1}})
-    place.stop("one", *up(place, 1), place.event("SuccessfulDelete"))
-    place.change(WEB, {"spec": {"replicas": 3}})
-    place.stop("three", *up(place, 3))
-    place.change(WEB, {"spec": {"replicas": 0}})
-    place.stop("none", *up(place, 0))
+    cluster.create(a_set(4))
+    cluster.checkpoint("four", *up(cluster, 4))
+    cluster.kubectl("get replicaset web")
+    cluster.change(WEB, {"spec": {"replicas": 1}})
+    cluster.checkpoint("one", *up(cluster, 1), cluster.event("SuccessfulDelete"))
+    cluster.change(WEB, {"spec": {"replicas": 3}})
+    cluster.checkpoint("three", *up(cluster, 3))
+    cluster.change(WEB, {"spec": {"replicas": 0}})
+    cluster.checkpoint("none", *up(cluster, 0))
 
 
-def adopts_too_many(place: Workplace) -> None:
+def adopts_too_many(cluster: WorkloadCluster) -> None:
     """Those that are not ready go first."""
-    place.create(bare("slow", {"start-after": "1h"}), bare("quick"), bare("gated", schedulingGates=[{"name": "a.b/c"}]))
-    ready = place.pods_are(3)
-    place.wait(ready, Hold("quick runs", lambda: _phase(place, "quick") == "Running", lambda: place.pods()))
-    place.create(a_set(2))
-    gone = place.pods_are(2), place.event("SuccessfulDelete")
-    place.stop("the gated one goes", place.status(WEB, replicas=2, readyReplicas=1), *gone)
-    place.change(WEB, {"spec": {"replicas": 1}})
-    place.stop("the slow one goes", place.status(WEB, replicas=1, readyReplicas=1), place.pods_are(1))
-    place.note("left", names(place))
+    cluster.create(
+        bare("slow", {"start-after": "1h"}), bare("quick"), bare("gated", schedulingGates=[{"name": "a.b/c"}])
+    )
+    ready = cluster.pods_are(3)
+    cluster.wait(
+        ready, WaitCondition("quick runs", lambda: _phase(cluster, "quick") == "Running", lambda: cluster.pods())
+    )
+    cluster.create(a_set(2))
+    gone = cluster.pods_are(2), cluster.event("SuccessfulDelete")
+    cluster.checkpoint("the gated one goes", cluster.status(WEB, replicas=2, readyReplicas=1), *gone)
+    cluster.change(WEB, {"spec": {"replicas": 1}})
+    cluster.checkpoint("the slow one goes", cluster.status(WEB, replicas=1, readyReplicas=1), cluster.pods_are(1))
+    cluster.note("left", names(cluster))
 
 
-def _phase(place: Workplace, name: str) -> Any:
-    return place.read(f"pods/{name}")["status"]["phase"]
+def _phase(cluster: WorkloadCluster, name: str) -> Any:
+    return cluster.read(f"pods/{name}")["status"]["phase"]
 
 
-def goes_by_cost(place: Workplace) -> None:
-    place.create(a_set(3))
-    place.wait(*up(place, 3))
-    for cost, name in zip(("10", "-5", "junk"), names(place), strict=True):
+def goes_by_cost(cluster: WorkloadCluster) -> None:
+    cluster.create(a_set(3))
+    cluster.wait(*up(cluster, 3))
+    for cost, name in zip(("10", "-5", "junk"), names(cluster), strict=True):
         if cost != "junk":
-            place.change(f"pods/{name}", {"metadata": {"annotations": {COST: cost}}})
-    place.change(WEB, {"spec": {"replicas": 2}})
-    place.stop("the cheapest goes", *up(place, 2), place.event("SuccessfulDelete"))
-    place.change(WEB, {"spec": {"replicas": 1}})
-    place.stop("the dearest stays", *up(place, 1))
+            cluster.change(f"pods/{name}", {"metadata": {"annotations": {COST: cost}}})
+    cluster.change(WEB, {"spec": {"replicas": 2}})
+    cluster.checkpoint("the cheapest goes", *up(cluster, 2), cluster.event("SuccessfulDelete"))
+    cluster.change(WEB, {"spec": {"replicas": 1}})
+    cluster.checkpoint("the dearest stays", *up(cluster, 1))
 
 
-def relabelled(place: Workplace) -> None:
-    place.create(a_set(2))
-    place.wait(*up(place, 2))
-    first = names(place)[0]
-    place.change(f"pods/{first}", {"metadata": {"labels": {"app": "other"}}})
-    place.stop("it is released and replaced", place.pods_are(3), place.status(WEB, readyReplicas=2))
-    place.change(f"pods/{first}", {"metadata": {"labels": {"app": "web"}}})
-    place.stop("it is taken back and one goes", *up(place, 2), place.event("SuccessfulDelete"))
+def relabelled(cluster: WorkloadCluster) -> None:
+    cluster.create(a_set(2))
+    cluster.wait(*up(cluster, 2))
+    first = names(cluster)[0]
+    cluster.change(f"pods/{first}", {"metadata": {"labels": {"app": "other"}}})
+    cluster.checkpoint("it is released and replaced", cluster.pods_are(3), cluster.status(WEB, readyReplicas=2))
+    cluster.change(f"pods/{first}", {"metadata": {"labels": {"app": "web"}}})
+    cluster.checkpoint("it is taken back and one goes", *up(cluster, 2), cluster.event("SuccessfulDelete"))
 
 
-def pods_end(place: Workplace) -> None:
-    place.create(a_set(2))
-    place.wait(*up(place, 2))
-    first, second = names(place)
-    place.end_pod(first)
-    place.end_pod(second, phase="Succeeded", exit_code=0)
-    place.stop("both are replaced", place.pods_are(4), place.status(WEB, replicas=2, readyReplicas=2))
-    place.remove(f"pods/{first}")
-    place.stop("a dead one is missed by nobody", place.pods_are(3), place.status(WEB, replicas=2, readyReplicas=2))
+def pods_end(cluster: WorkloadCluster) -> None:
+    cluster.create(a_set(2))
+    cluster.wait(*up(cluster, 2))
+    first, second = names(cluster)
+    cluster.end_pod(first)
+    cluster.end_pod(second, phase="Succeeded", exit_code=0)
+    cluster.checkpoint("both are replaced", cluster.pods_are(4), cluster.status(WEB, replicas=2, readyReplicas=2))
+    cluster.remove(f"pods/{first}")
+    cluster.checkpoint(
+        "a dead one is missed by nobody", cluster.pods_are(3), cluster.status(WEB, replicas=2, readyReplicas=2)
+    )
 
 
-def ended_before(place: Workplace) -> None:
+def ended_before(cluster: WorkloadCluster) -> None:
     """A pod that has ended is neither adopted nor released."""
-    place.create(bare("short", {"run-for": "100ms"}, restartPolicy="Never"))
-    place.wait(place.pods_are(1, "Succeeded"))
-    place.create(a_set(1))
-    place.wait(place.status(WEB, readyReplicas=1), place.pods_are(2))
-    (mine,) = (name for name in names(place) if name != "short")
-    place.end_pod(mine)
-    place.change(f"pods/{mine}", {"metadata": {"labels": {"app": "other"}}})
-    place.stop("they stay whose they are", place.status(WEB, readyReplicas=1), place.pods_are(3))
+    cluster.create(bare("short", {"run-for": "100ms"}, restartPolicy="Never"))
+    cluster.wait(cluster.pods_are(1, "Succeeded"))
+    cluster.create(a_set(1))
+    cluster.wait(cluster.status(WEB, readyReplicas=1), cluster.pods_are(2))
+    (mine,) = (name for name in names(cluster) if name != "short")
+    cluster.end_pod(mine)
+    cluster.change(f"pods/{mine}", {"metadata": {"labels": {"app": "other"}}})
+    cluster.checkpoint("they stay whose they are", cluster.status(WEB, readyReplicas=1), cluster.pods_are(3))
 
 
-def another_template(place: Workplace) -> None:
-    place.create(a_set(2))
-    place.wait(*up(place, 2))
-    place.change(WEB, {"spec": {"template": {"metadata": {"labels": {"tier": "front"}}}}})
-    place.stop("its pods stay as they are", place.status(WEB, replicas=2, fullyLabeledReplicas=0))
-    place.remove(f"pods/{names(place)[0]}")
-    place.stop("a new one is another", place.status(WEB, readyReplicas=2, fullyLabeledReplicas=1), place.pods_are(2))
+def another_template(cluster: WorkloadCluster) -> None:
+    cluster.create(a_set(2))
+    cluster.wait(*up(cluster, 2))
+    cluster.change(WEB, {"spec": {"template": {"metadata": {"labels": {"tier": "front"}}}}})
+    cluster.checkpoint("its pods stay as they are", cluster.status(WEB, replicas=2, fullyLabeledReplicas=0))
+    cluster.remove(f"pods/{names(cluster)[0]}")
+    cluster.checkpoint(
+        "a new one is another", cluster.status(WEB, readyReplicas=2, fullyLabeledReplicas=1), cluster.pods_are(2)
+    )
 
 
-def ready_for_long_enough(place: Workplace) -> None:
-    place.create(a_set(2, minReadySeconds=6))
-    place.wait(place.status(WEB, readyReplicas=2, availableReplicas=0))
-    place.stop("they are available", *up(place, 2))
+def ready_for_long_enough(cluster: WorkloadCluster) -> None:
+    cluster.create(a_set(2, minReadySeconds=6))
+    cluster.wait(cluster.status(WEB, readyReplicas=2, availableReplicas=0))
+    cluster.checkpoint("they are available", *up(cluster, 2))
 
 
-def refused(place: Workplace) -> None:
+def refused(cluster: WorkloadCluster) -> None:
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}}
-    place.create({**quota, "spec": {"hard": {"pods": "1"}}})
-    place.wait(Hold("it counts", lambda: "used" in place.read("resourcequotas/few")["status"], lambda: ""))
-    place.create(a_set(3))
-    failed = place.condition(WEB, "ReplicaFailure", "True", "FailedCreate")
-    place.stop("there is room for one", failed, place.pods_are(1), place.event("FailedCreate", "ReplicaSet"))
-    place.change("resourcequotas/few", {"spec": {"hard": {"pods": "5"}}})
-    place.stop("there is room for all", *up(place, 3))
+    cluster.create({**quota, "spec": {"hard": {"pods": "1"}}})
+    cluster.wait(WaitCondition("it counts", lambda: "used" in cluster.read("resourcequotas/few")["status"], lambda: ""))
+    cluster.create(a_set(3))
+    failed = cluster.condition(WEB, "ReplicaFailure", "True", "FailedCreate")
+    cluster.checkpoint(
+        "there is room for one", failed, cluster.pods_are(1), cluster.event("FailedCreate", "ReplicaSet")
+    )
+    cluster.change("resourcequotas/few", {"spec": {"hard": {"pods": "5"}}})
+    cluster.checkpoint("there is room for all", *up(cluster, 3))
 
 
-def left_and_found(place: Workplace) -> None:
-    place.create(a_set(2))
-    place.stop("they are up", *up(place, 2))
-    place.remove(WEB, "Orphan")
-    place.stop("its pods are left", place.gone(WEB), place.pods_are(2))
+def left_and_found(cluster: WorkloadCluster) -> None:
+    cluster.create(a_set(2))
+    cluster.checkpoint("they are up", *up(cluster, 2))
+    cluster.remove(WEB, "Orphan")
+    cluster.checkpoint("its pods are left", cluster.gone(WEB), cluster.pods_are(2))
     again = a_set(3)
     again["metadata"]["name"] = "again"
-    place.create(again)
-    place.stop("another takes them", place.status("replicasets/again", readyReplicas=3), place.pods_are(3))
+    cluster.create(again)
+    cluster.checkpoint("another takes them", cluster.status("replicasets/again", readyReplicas=3), cluster.pods_are(3))
 
 
 SCENARIOS = [
-    story("a ReplicaSet is scaled", scaled),
-    story("a ReplicaSet adopts more pods than it wants", adopts_too_many),
-    story("pods of a ReplicaSet go by what they cost", goes_by_cost),
-    story("a pod of a ReplicaSet is labelled otherwise and back", relabelled),
-    story("pods of a ReplicaSet end", pods_end),
-    story("pods that have ended are left to whom they belong", ended_before),
-    story("a ReplicaSet gets another template", another_template),
-    story("a ReplicaSet waits until pods are ready for long enough", ready_for_long_enough),
-    story("pods of a ReplicaSet are refused", refused),
-    story("pods of a ReplicaSet are left and found by another", left_and_found),
+    scenario("a ReplicaSet is scaled", scaled),
+    scenario("a ReplicaSet adopts more pods than it wants", adopts_too_many),
+    scenario("pods of a ReplicaSet go by what they cost", goes_by_cost),
+    scenario("a pod of a ReplicaSet is labelled otherwise and back", relabelled),
+    scenario("pods of a ReplicaSet end", pods_end),
+    scenario("pods that have ended are left to whom they belong", ended_before),
+    scenario("a ReplicaSet gets another template", another_template),
+    scenario("a ReplicaSet waits until pods are ready for long enough", ready_for_long_enough),
+    scenario("pods of a ReplicaSet are refused", refused),
+    scenario("pods of a ReplicaSet are left and found by another", left_and_found),
 ]

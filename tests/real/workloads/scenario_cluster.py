@@ -16,12 +16,12 @@ from datetime import datetime
 from typing import Any
 
 from harness.normalise import DATE
-from harness.scenarios import Object, Place, Story
+from harness.scenarios import Object, Scenario, ScenarioCluster
 from harness.server import Server
 from headgate.kube.timestamps import format_time
 from headgate.nodes.annotations import HOLLOW
 from real.workloads.names import Names
-from real.workloads.snapshot import ELSEWHERE, Look, event_source, events, picture
+from real.workloads.snapshot import ELSEWHERE, Look, event_source, events, snapshot
 
 PATIENCE_S = 45.0
 SETTLE_S = 1.2  # the Job controller gathers changes for a second
@@ -64,7 +64,7 @@ NO_NEW = {"effect": "NoSchedule"}
 
 
 @dataclass(frozen=True)
-class Hold:
+class WaitCondition:
     """Something to wait for; `seen` is what a failure shows."""
 
     what: str
@@ -73,22 +73,22 @@ class Hold:
 
 
 @dataclass(frozen=True)
-class Stop:
+class Checkpoint:
     """What was noted, and until when what happened counts for it."""
 
-    picture: Object
+    snapshot: Object
     at_s: float
     words: bool
 
 
-class Workplace(Place):
+class WorkloadCluster(ScenarioCluster):
     def __init__(self, server: Server, name: str) -> None:
         super().__init__(server, name)
         self.names = Names()
         self._kinds: dict[str, None] = {"pods": None}
         self._own: dict[str, list[str]] = {}
         self._since: dict[str, str] = {}
-        self._stops: list[Stop] = []
+        self._checkpoints: list[Checkpoint] = []
 
     # -- acting ----------------------------------------------------------------------------------------------------
 
@@ -172,7 +172,7 @@ class Workplace(Place):
 
     # -- waiting ---------------------------------------------------------------------------------------------------
 
-    def status(self, what: str, **counts: Any) -> Hold:
+    def status(self, what: str, **counts: Any) -> WaitCondition:
         """The status has these fields (0 and None: or lacks them) and is that of the newest generation."""
 
         def seen() -> Any:
@@ -190,9 +190,9 @@ class Workplace(Place):
                 and all((status.get(key) or None) == (wanted or None) for key, wanted in counts.items())
             )
 
-        return Hold(f"{what} has {counts}", holds, lambda: (seen() or {}).get("status"))
+        return WaitCondition(f"{what} has {counts}", holds, lambda: (seen() or {}).get("status"))
 
-    def condition(self, what: str, kind: str, status: str = "True", reason: str | None = None) -> Hold:
+    def condition(self, what: str, kind: str, status: str = "True", reason: str | None = None) -> WaitCondition:
         def conditions() -> Any:
             answer = self.get(self.at(what))
             return (answer.json().get("status") or {}).get("conditions") or [] if answer.status == 200 else []
@@ -203,9 +203,9 @@ class Workplace(Place):
                 for each in conditions()
             )
 
-        return Hold(f"{what} is {kind}={status} {reason or ''}", holds, conditions)
+        return WaitCondition(f"{what} is {kind}={status} {reason or ''}", holds, conditions)
 
-    def pods_are(self, count: int, phase: str | None = None, **labels: str) -> Hold:
+    def pods_are(self, count: int, phase: str | None = None, **labels: str) -> WaitCondition:
         """So many pods, of which none is being deleted; all in that phase, if one is named."""
 
         def holds() -> bool:
@@ -217,15 +217,15 @@ class Workplace(Place):
         def seen() -> Any:
             return [(each["metadata"]["name"], each["status"]["phase"]) for each in self.pods(**labels)]
 
-        return Hold(f"there are {count} pods {phase or ''} {labels or ''}", holds, seen)
+        return WaitCondition(f"there are {count} pods {phase or ''} {labels or ''}", holds, seen)
 
-    def going(self, what: str) -> Hold:
+    def going(self, what: str) -> WaitCondition:
         def seen() -> Any:
             return self.read(what)["metadata"]
 
-        return Hold(f"{what} is being deleted", lambda: "deletionTimestamp" in seen(), seen)
+        return WaitCondition(f"{what} is being deleted", lambda: "deletionTimestamp" in seen(), seen)
 
-    def going_pods(self, count: int) -> Hold:
+    def going_pods(self, count: int) -> WaitCondition:
         """So many pods are being deleted, and their containers have stopped: somebody's finalizer holds them."""
 
         def seen() -> list[Object]:
@@ -234,31 +234,33 @@ class Workplace(Place):
         def stopped(pod: Object) -> bool:
             return pod["status"]["phase"] in ("Succeeded", "Failed")
 
-        return Hold(
+        return WaitCondition(
             f"{count} pods are being deleted", lambda: [stopped(each) for each in seen()] == [True] * count, seen
         )
 
-    def untainted(self, node: str) -> Hold:
+    def untainted(self, node: str) -> WaitCondition:
         """It has no taint but that of the story."""
 
         def taints() -> list[Object]:
             return [each for each in self.read(f"nodes/{node}")["spec"].get("taints") or () if each["key"] != "story"]
 
-        return Hold(f"{node} is free of taints", lambda: not taints(), taints)
+        return WaitCondition(f"{node} is free of taints", lambda: not taints(), taints)
 
-    def gone(self, *what: str) -> Hold:
+    def gone(self, *what: str) -> WaitCondition:
         def left() -> list[str]:
             return [each for each in what if self.get(self.at(each)).status != 404]
 
-        return Hold(f"{', '.join(what)} gone", lambda: not left(), left)
+        return WaitCondition(f"{', '.join(what)} gone", lambda: not left(), left)
 
-    def event(self, reason: str, kind: str = "") -> Hold:
+    def event(self, reason: str, kind: str = "") -> WaitCondition:
         def seen() -> list[tuple[str, str]]:
             return [(each["involvedObject"]["kind"], each["reason"]) for each in self.items(self.at("events"))]
 
-        return Hold(f"an event {reason} {kind}", lambda: any(r == reason and kind in ("", k) for k, r in seen()), seen)
+        return WaitCondition(
+            f"an event {reason} {kind}", lambda: any(r == reason and kind in ("", k) for k, r in seen()), seen
+        )
 
-    def wait(self, *holds: Hold, patience_s: float = PATIENCE_S) -> None:
+    def wait(self, *holds: WaitCondition, patience_s: float = PATIENCE_S) -> None:
         deadline_s = time.monotonic() + patience_s
         for each in holds:
             while not each.holds():
@@ -285,10 +287,10 @@ class Workplace(Place):
 
     # -- comparing -------------------------------------------------------------------------------------------------
 
-    def stop(
+    def checkpoint(
         self,
         title: str,
-        *holds: Hold,
+        *holds: WaitCondition,
         words: bool = False,
         unsure: Sequence[str] = (),
         patience_s: float = PATIENCE_S,
@@ -307,7 +309,7 @@ class Workplace(Place):
             if now != before or not all(each.holds() for each in holds):
                 before, since_s = now, time.monotonic()
         self.note(title, before)
-        self._stops.append(Stop(self.notes[-1][1], time.time() - EVENT_S, words))
+        self._checkpoints.append(Checkpoint(self.notes[-1][1], time.time() - EVENT_S, words))
 
     def finish(self) -> None:
         """Says of each stop which events there were by then. They are written when there is time, so this is last."""
@@ -317,8 +319,8 @@ class Workplace(Place):
             now = self._events()
             if len(now) != len(found):
                 found, since_s = now, time.monotonic()
-        for stop in self._stops:
-            stop.picture["events"] = events(
+        for stop in self._checkpoints:
+            stop.snapshot["events"] = events(
                 [each for each in found if _at_s(each) <= stop.at_s], self.names, stop.words
             )
 
@@ -330,7 +332,7 @@ class Workplace(Place):
         found = self._fetched()
         for each in found["pods"]:
             self._since.setdefault(each["metadata"]["uid"], title)
-        return picture(found, self.names, Look(self._since, frozenset(unsure)))
+        return snapshot(found, self.names, Look(self._since, frozenset(unsure)))
 
     def _fetched(self) -> dict[str, list[Object]]:
         found: dict[str, list[Object]] = {}
@@ -353,15 +355,15 @@ def _at_s(event: Object) -> float:
     return datetime.fromisoformat(event.get("firstTimestamp") or event["metadata"]["creationTimestamp"]).timestamp()
 
 
-def story(name: str, tell: Callable[[Workplace], None]) -> Story:
-    """A story that begins in an empty namespace of its own."""
+def scenario(name: str, run: Callable[[WorkloadCluster], None]) -> Scenario:
+    """A scenario that begins in an empty namespace of its own."""
 
-    def told(place: Place) -> None:
-        assert isinstance(place, Workplace)
-        place.make_namespace()
+    def run_in_namespace(cluster: ScenarioCluster) -> None:
+        assert isinstance(cluster, WorkloadCluster)
+        cluster.make_namespace()
         try:
-            tell(place)
+            run(cluster)
         finally:
-            place.finish()
+            cluster.finish()
 
-    return Story(name, told)
+    return Scenario(name, run_in_namespace)

@@ -32,7 +32,7 @@ class Look:
     unsure: frozenset[str] = frozenset()
 
 
-def picture(found: Mapping[str, Iterable[Object]], names: Names, look: Look) -> Object:
+def snapshot(found: Mapping[str, Iterable[Object]], names: Names, look: Look) -> Object:
     shown: Object = {}
     for plural, objects in found.items():
         see = _SEEN.get(plural, owner)

@@ -6,20 +6,20 @@ from typing import Any
 
 from harness.scenarios import Object
 from real.workloads.manifests import IMAGE, rich_template, small_pods_only, stateful_set, template
-from real.workloads.scenario_cluster import Hold, Workplace, story
+from real.workloads.scenario_cluster import WaitCondition, WorkloadCluster, scenario
 
 SET = "statefulsets/db"
 NEXT = IMAGE.replace(":1", ":2")
 THIRD = IMAGE.replace(":1", ":3")
 
 
-def up(place: Workplace, replicas: int) -> Hold:
-    return place.status(SET, replicas=replicas, readyReplicas=replicas, availableReplicas=replicas)
+def up(cluster: WorkloadCluster, replicas: int) -> WaitCondition:
+    return cluster.status(SET, replicas=replicas, readyReplicas=replicas, availableReplicas=replicas)
 
 
-def updated(place: Workplace, replicas: int) -> Hold:
+def updated(cluster: WorkloadCluster, replicas: int) -> WaitCondition:
     """All are up and of the newest revision, and that is the current one."""
-    return place.status(SET, readyReplicas=replicas, updatedReplicas=replicas, currentReplicas=replicas)
+    return cluster.status(SET, readyReplicas=replicas, updatedReplicas=replicas, currentReplicas=replicas)
 
 
 def image(name: str) -> Object:
@@ -42,202 +42,211 @@ def claims(*names: str, **spec: Any) -> Object:
     }
 
 
-def starts_in_order(place: Workplace) -> None:
-    place.create(stateful_set("db", replicas=3))
-    place.stop("all three are up", up(place, 3), updated(place, 3), words=True)
-    place.kubectl("get statefulsets")
-    place.kubectl("rollout status statefulset/db")
-    place.change(SET, replicas(1))
-    place.stop("the highest two are gone", up(place, 1), place.pods_are(1), words=True)
-    place.change(SET, replicas(0))
-    place.stop("nobody is left", up(place, 0), place.pods_are(0))
+def starts_in_order(cluster: WorkloadCluster) -> None:
+    cluster.create(stateful_set("db", replicas=3))
+    cluster.checkpoint("all three are up", up(cluster, 3), updated(cluster, 3), words=True)
+    cluster.kubectl("get statefulsets")
+    cluster.kubectl("rollout status statefulset/db")
+    cluster.change(SET, replicas(1))
+    cluster.checkpoint("the highest two are gone", up(cluster, 1), cluster.pods_are(1), words=True)
+    cluster.change(SET, replicas(0))
+    cluster.checkpoint("nobody is left", up(cluster, 0), cluster.pods_are(0))
 
 
-def waits_for_the_first(place: Workplace) -> None:
-    place.create(stateful_set("db", template("db", {"start-after": "10m"}), replicas=3))
-    place.stop("the second is not started before the first is ready", place.status(SET, replicas=1, readyReplicas=0))
-    place.change(SET, replicas(0))
-    place.stop("nobody is left", up(place, 0), place.pods_are(0))
+def waits_for_the_first(cluster: WorkloadCluster) -> None:
+    cluster.create(stateful_set("db", template("db", {"start-after": "10m"}), replicas=3))
+    cluster.checkpoint(
+        "the second is not started before the first is ready", cluster.status(SET, replicas=1, readyReplicas=0)
+    )
+    cluster.change(SET, replicas(0))
+    cluster.checkpoint("nobody is left", up(cluster, 0), cluster.pods_are(0))
 
 
-def starts_in_parallel(place: Workplace) -> None:
-    place.create(stateful_set("db", template("db", {"start-after": "2s"}), replicas=4, podManagementPolicy="Parallel"))
-    place.stop("all four are up", up(place, 4), updated(place, 4), words=True)
-    place.change(SET, replicas(1))
-    place.stop("one is left", up(place, 1), place.pods_are(1))
-    place.change(SET, replicas(3))
-    place.stop("three are up again", up(place, 3))
+def starts_in_parallel(cluster: WorkloadCluster) -> None:
+    cluster.create(
+        stateful_set("db", template("db", {"start-after": "2s"}), replicas=4, podManagementPolicy="Parallel")
+    )
+    cluster.checkpoint("all four are up", up(cluster, 4), updated(cluster, 4), words=True)
+    cluster.change(SET, replicas(1))
+    cluster.checkpoint("one is left", up(cluster, 1), cluster.pods_are(1))
+    cluster.change(SET, replicas(3))
+    cluster.checkpoint("three are up again", up(cluster, 3))
 
 
-def rolls_out_and_back(place: Workplace) -> None:
-    place.create(stateful_set("db", replicas=2))
-    place.wait(updated(place, 2))
-    place.change(SET, image(NEXT))
-    place.stop("the second revision is everywhere", updated(place, 2), place.pods_are(2), words=True)
-    place.kubectl("rollout history statefulset/db")
-    place.kubectl("rollout undo statefulset/db")
-    place.stop("the first revision is back under a new number", updated(place, 2), place.pods_are(2))
-    place.kubectl("rollout history statefulset/db")
-    place.kubectl("rollout undo statefulset/db --to-revision=3")
-    place.stop("going back to where it is changes nothing", updated(place, 2), place.pods_are(2))
+def rolls_out_and_back(cluster: WorkloadCluster) -> None:
+    cluster.create(stateful_set("db", replicas=2))
+    cluster.wait(updated(cluster, 2))
+    cluster.change(SET, image(NEXT))
+    cluster.checkpoint("the second revision is everywhere", updated(cluster, 2), cluster.pods_are(2), words=True)
+    cluster.kubectl("rollout history statefulset/db")
+    cluster.kubectl("rollout undo statefulset/db")
+    cluster.checkpoint("the first revision is back under a new number", updated(cluster, 2), cluster.pods_are(2))
+    cluster.kubectl("rollout history statefulset/db")
+    cluster.kubectl("rollout undo statefulset/db --to-revision=3")
+    cluster.checkpoint("going back to where it is changes nothing", updated(cluster, 2), cluster.pods_are(2))
 
 
-def gets_stuck(place: Workplace) -> None:
-    place.create(stateful_set("db", replicas=2))
-    place.wait(updated(place, 2))
+def gets_stuck(cluster: WorkloadCluster) -> None:
+    cluster.create(stateful_set("db", replicas=2))
+    cluster.wait(updated(cluster, 2))
     broken = {"annotations": {"headgate.dev/start-after": "10m"}}
-    place.change(SET, {"spec": {"template": {"metadata": broken, **image(NEXT)["spec"]["template"]}}})
-    stuck = place.status(SET, readyReplicas=1, updatedReplicas=1, currentReplicas=1)
-    place.stop("the new member does not start", stuck, place.pods_are(2))
-    place.kubectl("rollout undo statefulset/db")
-    waits = place.status(SET, replicas=2, readyReplicas=1, updatedReplicas=1)
-    place.stop("going back waits for it, too", waits, place.pods_are(2))
-    place.remove("pods/db-1")
-    place.stop("once somebody ends it all is as before", updated(place, 2), place.pods_are(2, "Running"))
+    cluster.change(SET, {"spec": {"template": {"metadata": broken, **image(NEXT)["spec"]["template"]}}})
+    stuck = cluster.status(SET, readyReplicas=1, updatedReplicas=1, currentReplicas=1)
+    cluster.checkpoint("the new member does not start", stuck, cluster.pods_are(2))
+    cluster.kubectl("rollout undo statefulset/db")
+    waits = cluster.status(SET, replicas=2, readyReplicas=1, updatedReplicas=1)
+    cluster.checkpoint("going back waits for it, too", waits, cluster.pods_are(2))
+    cluster.remove("pods/db-1")
+    cluster.checkpoint("once somebody ends it all is as before", updated(cluster, 2), cluster.pods_are(2, "Running"))
 
 
-def restarts(place: Workplace) -> None:
-    place.create(stateful_set("db", replicas=2))
-    place.wait(updated(place, 2))
-    place.kubectl("rollout restart statefulset/db")
-    place.kubectl("rollout status statefulset/db", lines="last")
-    place.stop("both are new", updated(place, 2), place.pods_are(2, "Running"))
+def restarts(cluster: WorkloadCluster) -> None:
+    cluster.create(stateful_set("db", replicas=2))
+    cluster.wait(updated(cluster, 2))
+    cluster.kubectl("rollout restart statefulset/db")
+    cluster.kubectl("rollout status statefulset/db", lines="last")
+    cluster.checkpoint("both are new", updated(cluster, 2), cluster.pods_are(2, "Running"))
 
 
-def stops_at_the_partition(place: Workplace) -> None:
+def stops_at_the_partition(cluster: WorkloadCluster) -> None:
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
-    place.create(stateful_set("db", replicas=3, updateStrategy=strategy))
-    place.wait(updated(place, 3))
-    place.change(SET, image(NEXT))
-    place.stop(
+    cluster.create(stateful_set("db", replicas=3, updateStrategy=strategy))
+    cluster.wait(updated(cluster, 3))
+    cluster.change(SET, image(NEXT))
+    cluster.checkpoint(
         "only the highest is updated",
-        place.status(SET, readyReplicas=3, updatedReplicas=1, currentReplicas=2),
-        place.pods_are(3),
+        cluster.status(SET, readyReplicas=3, updatedReplicas=1, currentReplicas=2),
+        cluster.pods_are(3),
     )
-    place.remove("pods/db-0")
-    place.stop(
+    cluster.remove("pods/db-0")
+    cluster.checkpoint(
         "who comes back below the partition is of the old revision",
-        place.status(SET, readyReplicas=3, updatedReplicas=1),
-        place.pods_are(3, "Running"),
+        cluster.status(SET, readyReplicas=3, updatedReplicas=1),
+        cluster.pods_are(3, "Running"),
     )
-    place.change(SET, {"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}})
-    place.stop("all are updated", updated(place, 3), place.pods_are(3))
+    cluster.change(SET, {"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}})
+    cluster.checkpoint("all are updated", updated(cluster, 3), cluster.pods_are(3))
 
 
-def updates_on_delete(place: Workplace) -> None:
-    place.create(stateful_set("db", replicas=2, updateStrategy={"type": "OnDelete"}))
-    place.wait(up(place, 2))
-    place.change(SET, image(NEXT))
-    place.stop("nobody is updated", place.status(SET, readyReplicas=2, updatedReplicas=0, currentReplicas=2))
-    place.remove("pods/db-1")
-    place.stop(
+def updates_on_delete(cluster: WorkloadCluster) -> None:
+    cluster.create(stateful_set("db", replicas=2, updateStrategy={"type": "OnDelete"}))
+    cluster.wait(up(cluster, 2))
+    cluster.change(SET, image(NEXT))
+    cluster.checkpoint("nobody is updated", cluster.status(SET, readyReplicas=2, updatedReplicas=0, currentReplicas=2))
+    cluster.remove("pods/db-1")
+    cluster.checkpoint(
         "who was deleted comes back updated",
-        place.status(SET, readyReplicas=2, updatedReplicas=1, currentReplicas=1),
-        place.pods_are(2, "Running"),
+        cluster.status(SET, readyReplicas=2, updatedReplicas=1, currentReplicas=1),
+        cluster.pods_are(2, "Running"),
     )
 
 
-def replaces_the_failed(place: Workplace) -> None:
-    place.create(stateful_set("db", replicas=2))
-    place.wait(up(place, 2))
-    place.end_pod("db-0")
-    place.stop(
-        "the failed member is replaced", place.event("SuccessfulDelete"), up(place, 2), place.pods_are(2, "Running")
+def replaces_the_failed(cluster: WorkloadCluster) -> None:
+    cluster.create(stateful_set("db", replicas=2))
+    cluster.wait(up(cluster, 2))
+    cluster.end_pod("db-0")
+    cluster.checkpoint(
+        "the failed member is replaced",
+        cluster.event("SuccessfulDelete"),
+        up(cluster, 2),
+        cluster.pods_are(2, "Running"),
     )
-    place.end_pod("db-1", phase="Succeeded", exit_code=0)
-    place.stop("so is one that succeeded", up(place, 2), place.pods_are(2, "Running"))
+    cluster.end_pod("db-1", phase="Succeeded", exit_code=0)
+    cluster.checkpoint("so is one that succeeded", up(cluster, 2), cluster.pods_are(2, "Running"))
 
 
-def begins_elsewhere(place: Workplace) -> None:
-    place.create(stateful_set("db", replicas=2, ordinals={"start": 5}))
-    place.stop("ordinals begin at five", up(place, 2), updated(place, 2))
-    place.change(SET, {"spec": {"ordinals": {"start": 6}}})
-    place.stop("the range has moved", up(place, 2), place.pods_are(2, "Running"))
+def begins_elsewhere(cluster: WorkloadCluster) -> None:
+    cluster.create(stateful_set("db", replicas=2, ordinals={"start": 5}))
+    cluster.checkpoint("ordinals begin at five", up(cluster, 2), updated(cluster, 2))
+    cluster.change(SET, {"spec": {"ordinals": {"start": 6}}})
+    cluster.checkpoint("the range has moved", up(cluster, 2), cluster.pods_are(2, "Running"))
 
 
-def waits_to_be_available(place: Workplace) -> None:
-    place.create(stateful_set("db", replicas=2, minReadySeconds=4))
-    place.stop("all are available in the end", up(place, 2), updated(place, 2))
+def waits_to_be_available(cluster: WorkloadCluster) -> None:
+    cluster.create(stateful_set("db", replicas=2, minReadySeconds=4))
+    cluster.checkpoint("all are available in the end", up(cluster, 2), updated(cluster, 2))
 
 
-def keeps_some_history(place: Workplace) -> None:
-    place.create(stateful_set("db", replicas=1, revisionHistoryLimit=1))
-    place.stop("there is no history yet", updated(place, 1))
+def keeps_some_history(cluster: WorkloadCluster) -> None:
+    cluster.create(stateful_set("db", replicas=1, revisionHistoryLimit=1))
+    cluster.checkpoint("there is no history yet", updated(cluster, 1))
     for each in (NEXT, THIRD, IMAGE.replace(":1", ":4")):
-        place.change(SET, image(each))
-        place.stop(f"one old revision is left: {each}", updated(place, 1), place.pods_are(1, "Running"))
+        cluster.change(SET, image(each))
+        cluster.checkpoint(f"one old revision is left: {each}", updated(cluster, 1), cluster.pods_are(1, "Running"))
 
 
-def makes_claims(place: Workplace) -> None:
-    place.create(stateful_set("db", replicas=2, **claims("data", "logs")))
-    place.stop("each pod has claims of its own", place.status(SET, replicas=2), place.pods_are(2), words=True)
-    place.change(SET, replicas(1))
-    place.stop("claims stay", place.status(SET, replicas=1), place.pods_are(1))
-    place.remove(SET, "Background")
-    place.stop("claims stay still", place.gone(SET), place.pods_are(0))
+def makes_claims(cluster: WorkloadCluster) -> None:
+    cluster.create(stateful_set("db", replicas=2, **claims("data", "logs")))
+    cluster.checkpoint(
+        "each pod has claims of its own", cluster.status(SET, replicas=2), cluster.pods_are(2), words=True
+    )
+    cluster.change(SET, replicas(1))
+    cluster.checkpoint("claims stay", cluster.status(SET, replicas=1), cluster.pods_are(1))
+    cluster.remove(SET, "Background")
+    cluster.checkpoint("claims stay still", cluster.gone(SET), cluster.pods_are(0))
 
 
-def lets_claims_go_with_the_set(place: Workplace) -> None:
+def lets_claims_go_with_the_set(cluster: WorkloadCluster) -> None:
     policy = {"whenDeleted": "Delete", "whenScaled": "Retain"}
-    place.create(stateful_set("db", replicas=2, **claims("data", persistentVolumeClaimRetentionPolicy=policy)))
-    place.stop("the set owns the claims", place.status(SET, replicas=2), place.pods_are(2))
-    place.remove(SET, "Background")
-    place.stop("they go with it", place.gone(SET, "persistentvolumeclaims/data-db-0"), place.pods_are(0))
+    cluster.create(stateful_set("db", replicas=2, **claims("data", persistentVolumeClaimRetentionPolicy=policy)))
+    cluster.checkpoint("the set owns the claims", cluster.status(SET, replicas=2), cluster.pods_are(2))
+    cluster.remove(SET, "Background")
+    cluster.checkpoint("they go with it", cluster.gone(SET, "persistentvolumeclaims/data-db-0"), cluster.pods_are(0))
 
 
-def lets_claims_go_with_a_pod(place: Workplace) -> None:
+def lets_claims_go_with_a_pod(cluster: WorkloadCluster) -> None:
     policy = {"whenDeleted": "Delete", "whenScaled": "Delete"}
-    place.create(stateful_set("db", replicas=2, **claims("data", persistentVolumeClaimRetentionPolicy=policy)))
-    place.wait(place.status(SET, replicas=2), place.pods_are(2))
-    place.change(SET, replicas(1))
-    place.stop(
+    cluster.create(stateful_set("db", replicas=2, **claims("data", persistentVolumeClaimRetentionPolicy=policy)))
+    cluster.wait(cluster.status(SET, replicas=2), cluster.pods_are(2))
+    cluster.change(SET, replicas(1))
+    cluster.checkpoint(
         "the claim of the pod that was scaled away is gone",
-        place.status(SET, replicas=1),
-        place.pods_are(1),
-        place.gone("persistentvolumeclaims/data-db-1"),
+        cluster.status(SET, replicas=1),
+        cluster.pods_are(1),
+        cluster.gone("persistentvolumeclaims/data-db-1"),
     )
 
 
-def takes_orphans_over(place: Workplace) -> None:
-    place.create(stateful_set("db", replicas=2))
-    place.wait(updated(place, 2))
-    place.remove(SET, "Orphan")
-    place.stop("pods are left alone", place.gone(SET), place.pods_are(2, "Running"))
-    place.create(stateful_set("db", replicas=2))
-    place.stop("the next set of that name takes them over", updated(place, 2), place.pods_are(2, "Running"))
+def takes_orphans_over(cluster: WorkloadCluster) -> None:
+    cluster.create(stateful_set("db", replicas=2))
+    cluster.wait(updated(cluster, 2))
+    cluster.remove(SET, "Orphan")
+    cluster.checkpoint("pods are left alone", cluster.gone(SET), cluster.pods_are(2, "Running"))
+    cluster.create(stateful_set("db", replicas=2))
+    cluster.checkpoint("the next set of that name takes them over", updated(cluster, 2), cluster.pods_are(2, "Running"))
 
 
-def is_refused(place: Workplace) -> None:
+def is_refused(cluster: WorkloadCluster) -> None:
     refused = stateful_set("db", replicas=2)
     refused["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "2"}}
-    place.create(small_pods_only(), refused)
-    place.stop("pods are refused", place.event("FailedCreate"), place.status(SET, replicas=0), words=True)
+    cluster.create(small_pods_only(), refused)
+    cluster.checkpoint("pods are refused", cluster.event("FailedCreate"), cluster.status(SET, replicas=0), words=True)
 
 
-def is_named_by_its_template(place: Workplace) -> None:
-    place.create(stateful_set("db", rich_template("db"), replicas=0))
-    place.stop("there is a revision", place.status(SET, replicas=0))
-    place.note_revision("controller.kubernetes.io/hash")
-    place.kubectl("rollout undo statefulset/db --to-revision=1")
+def is_named_by_its_template(cluster: WorkloadCluster) -> None:
+    cluster.create(stateful_set("db", rich_template("db"), replicas=0))
+    cluster.checkpoint("there is a revision", cluster.status(SET, replicas=0))
+    cluster.note_revision("controller.kubernetes.io/hash")
+    cluster.kubectl("rollout undo statefulset/db --to-revision=1")
 
 
 SCENARIOS = [
-    story("a stateful set starts in order and scales down", starts_in_order),
-    story("a stateful set waits for its first member", waits_for_the_first),
-    story("a stateful set starts in parallel", starts_in_parallel),
-    story("a stateful set rolls out and back", rolls_out_and_back),
-    story("a stateful set gets stuck and is helped", gets_stuck),
-    story("a stateful set is restarted", restarts),
-    story("a stateful set stops at its partition", stops_at_the_partition),
-    story("a stateful set is updated on delete", updates_on_delete),
-    story("a stateful set replaces members that ended", replaces_the_failed),
-    story("a stateful set begins at another ordinal", begins_elsewhere),
-    story("a stateful set waits until members are available", waits_to_be_available),
-    story("a stateful set keeps some history", keeps_some_history),
-    story("a stateful set makes claims that stay", makes_claims),
-    story("a stateful set takes its claims along", lets_claims_go_with_the_set),
-    story("a stateful set takes the claims of a pod along", lets_claims_go_with_a_pod),
-    story("a stateful set takes orphans over", takes_orphans_over),
-    story("a stateful set is refused its pods", is_refused),
-    story("a stateful set names its revision by its template", is_named_by_its_template),
+    scenario("a stateful set starts in order and scales down", starts_in_order),
+    scenario("a stateful set waits for its first member", waits_for_the_first),
+    scenario("a stateful set starts in parallel", starts_in_parallel),
+    scenario("a stateful set rolls out and back", rolls_out_and_back),
+    scenario("a stateful set gets stuck and is helped", gets_stuck),
+    scenario("a stateful set is restarted", restarts),
+    scenario("a stateful set stops at its partition", stops_at_the_partition),
+    scenario("a stateful set is updated on delete", updates_on_delete),
+    scenario("a stateful set replaces members that ended", replaces_the_failed),
+    scenario("a stateful set begins at another ordinal", begins_elsewhere),
+    scenario("a stateful set waits until members are available", waits_to_be_available),
+    scenario("a stateful set keeps some history", keeps_some_history),
+    scenario("a stateful set makes claims that stay", makes_claims),
+    scenario("a stateful set takes its claims along", lets_claims_go_with_the_set),
+    scenario("a stateful set takes the claims of a pod along", lets_claims_go_with_a_pod),
+    scenario("a stateful set takes orphans over", takes_orphans_over),
+    scenario("a stateful set is refused its pods", is_refused),
+    scenario("a stateful set names its revision by its template", is_named_by_its_template),
 ]

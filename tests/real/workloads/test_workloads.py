@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from harness.request_cases import slug
-from harness.scenarios import Story, compared
+from harness.scenarios import Scenario, compare_results
 from real.workloads.catalogue import groups, modules
-from real.workloads.clusters import Sides, two_clusters
+from real.workloads.clusters import ClusterPair, two_clusters
 
 pytestmark = pytest.mark.real
 
@@ -23,26 +23,26 @@ pytestmark = pytest.mark.real
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     told = groups()
     if metafunc.config.option.keyword:
-        told = {f"{module}-scenarios": stories for module, stories in modules().items()}
-        told |= {slug(story.name): [story] for stories in modules().values() for story in stories}
-    if "stories" in metafunc.fixturenames:
-        metafunc.parametrize("stories", list(told.values()), ids=list(told))
+        told = {f"{module}-scenarios": scenarios for module, scenarios in modules().items()}
+        told |= {slug(scenario.name): [scenario] for scenarios in modules().values() for scenario in scenarios}
+    if "scenarios" in metafunc.fixturenames:
+        metafunc.parametrize("scenarios", list(told.values()), ids=list(told))
 
 
 @pytest.fixture(scope="module")
-def sides(
+def clusters(
     kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory, met_allowances: Counter[str]
-) -> Iterator[Sides]:
-    with two_clusters(tmp_path_factory.mktemp("workloads"), kube_binaries, met_allowances) as sides:
-        yield sides
+) -> Iterator[ClusterPair]:
+    with two_clusters(tmp_path_factory.mktemp("workloads"), kube_binaries, met_allowances) as clusters:
+        yield clusters
 
 
 def test_every_story_is_the_same_at_every_stop(
-    stories: Sequence[Story], sides: Sides, subtests: pytest.Subtests
+    scenarios: Sequence[Scenario], clusters: ClusterPair, subtests: pytest.Subtests
 ) -> None:
-    ends = sides.tell(stories)
-    for story in stories:
-        with subtests.test(msg=story.name):
-            real, ours = ends[story.name]
-            sides.both.judge(list(compared(story.name, real, ours)))
-            assert not real.trouble
+    ends = clusters.run(scenarios)
+    for scenario in scenarios:
+        with subtests.test(msg=scenario.name):
+            real, ours = ends[scenario.name]
+            clusters.servers.judge(list(compare_results(scenario.name, real, ours)))
+            assert not real.failure

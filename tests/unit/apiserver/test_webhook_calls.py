@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.processes import free_ports
-from harness.webhook_server import HookServer, Raw, make_certificates
+from harness.webhook_server import Raw, WebhookServer, make_certificates
 from headgate.apiserver.io.webhook_client import MAX_ANSWER_BYTES, WebhookClient
 from headgate.apiserver.request.messages import WebhookAnswer, WebhookCall
 from headgate.http.certificates import CertificateKeyPair
@@ -21,8 +21,8 @@ from headgate.http.server_tls import key_pair_context
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HookServer]:
-    with HookServer(Path(tmp_path_factory.mktemp("hook"))) as running:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebhookServer]:
+    with WebhookServer(Path(tmp_path_factory.mktemp("hook"))) as running:
         running.hooks["/echo"] = lambda review: {"got": review}
         running.hooks["/moved"] = lambda review: Raw(status=307, headers={"Location": running.url("/echo")})
         running.hooks["/huge"] = lambda review: Raw(b"x" * (MAX_ANSWER_BYTES + 1))
@@ -43,17 +43,17 @@ def called(*calls: WebhookCall) -> tuple[WebhookAnswer, ...]:
     return asyncio.run(run())
 
 
-def a_call(server: HookServer, path: str, ca: bytes | None = None, timeout_s: float = 5) -> WebhookCall:
+def a_call(server: WebhookServer, path: str, ca: bytes | None = None, timeout_s: float = 5) -> WebhookCall:
     return WebhookCall(server.url(path), b"{}", timeout_s, server.ca if ca is None else ca)
 
 
-def test_an_answer_comes_back_whole(server: HookServer) -> None:
+def test_an_answer_comes_back_whole(server: WebhookServer) -> None:
     (response,) = called(a_call(server, "/echo?timeout=5s"))
     assert (response.status, response.body, response.content_type) == (200, b'{"got": {}}', "application/json")
     assert (response.problem, response.no_client) == ("", "")
 
 
-def test_calls_are_made_together_and_answered_in_order(server: HookServer) -> None:
+def test_calls_are_made_together_and_answered_in_order(server: WebhookServer) -> None:
     waiting = [a_call(server, "/late", timeout_s=0.5), a_call(server, "/echo"), a_call(server, "/late", timeout_s=0.5)]
     late, prompt, late_too = called(*waiting)
     assert prompt.status == 200
@@ -61,7 +61,7 @@ def test_calls_are_made_together_and_answered_in_order(server: HookServer) -> No
     assert late.took_s + late_too.took_s < 2
 
 
-def test_a_connection_is_used_again(server: HookServer) -> None:
+def test_a_connection_is_used_again(server: WebhookServer) -> None:
     async def run() -> None:
         webhooks = WebhookClient()
         before = server.connections
@@ -74,7 +74,7 @@ def test_a_connection_is_used_again(server: HookServer) -> None:
     asyncio.run(run())
 
 
-def test_a_kept_connection_that_the_webhook_closes_is_no_failure(server: HookServer) -> None:
+def test_a_kept_connection_that_the_webhook_closes_is_no_failure(server: WebhookServer) -> None:
     async def run() -> None:
         webhooks = WebhookClient()
         before = server.connections
@@ -87,31 +87,31 @@ def test_a_kept_connection_that_the_webhook_closes_is_no_failure(server: HookSer
     asyncio.run(run())
 
 
-def test_a_redirect_is_an_answer_and_is_not_followed(server: HookServer) -> None:
+def test_a_redirect_is_an_answer_and_is_not_followed(server: WebhookServer) -> None:
     asked = len(server.asked)
     (response,) = called(a_call(server, "/moved"))
     assert response.status == 307
     assert [path for path, _ in server.asked[asked:]] == ["/moved"]
 
 
-def test_an_answer_without_end_is_cut_off(server: HookServer) -> None:
+def test_an_answer_without_end_is_cut_off(server: WebhookServer) -> None:
     (response,) = called(a_call(server, "/huge"))
     assert response.problem == f'Post "{server.url("/huge")}": the answer is longer than {MAX_ANSWER_BYTES} bytes'
 
 
-def test_a_webhook_that_hangs_up_is_an_eof(server: HookServer) -> None:
+def test_a_webhook_that_hangs_up_is_an_eof(server: WebhookServer) -> None:
     (response,) = called(a_call(server, "/cut"))
     assert response.problem == f'Post "{server.url("/cut")}": EOF'
 
 
-def test_a_stranger_is_not_believed(server: HookServer) -> None:
+def test_a_stranger_is_not_believed(server: WebhookServer) -> None:
     for ca in (b"", make_certificates("another-authority")[0]):
         (response,) = called(a_call(server, "/echo", ca))
         reason = "tls: failed to verify certificate: x509: certificate signed by unknown authority"
         assert response.problem == f'Post "{server.url("/echo")}": {reason}'
 
 
-def test_a_name_that_the_certificate_does_not_have_is_not_believed(server: HookServer) -> None:
+def test_a_name_that_the_certificate_does_not_have_is_not_believed(server: WebhookServer) -> None:
     port = server.address.rpartition(":")[2]
     (response,) = called(WebhookCall(f"https://127.0.0.2:{port}/echo", b"{}", 5, server.ca))
     assert "failed to verify certificate" in response.problem or "connection refused" in response.problem
@@ -119,7 +119,7 @@ def test_a_name_that_the_certificate_does_not_have_is_not_believed(server: HookS
     assert response.status == 200
 
 
-def test_a_bundle_that_is_none_gives_no_client(server: HookServer) -> None:
+def test_a_bundle_that_is_none_gives_no_client(server: WebhookServer) -> None:
     (response,) = called(a_call(server, "/echo", b"nonsense"))
     assert response.no_client == "unable to load root certificates: unable to parse bytes as PEM block"
     (response,) = called(a_call(server, "/echo", b"-----BEGIN CERTIFICATE-----\nno\n-----END CERTIFICATE-----\n"))
@@ -134,7 +134,7 @@ def test_nobody_there_is_a_refused_connection() -> None:
     )
 
 
-def test_only_https_is_spoken(server: HookServer) -> None:
+def test_only_https_is_spoken(server: WebhookServer) -> None:
     (response,) = called(WebhookCall(f"http://{server.address}/echo", b"{}", 5, server.ca))
     assert response.problem.endswith("only https is allowed")
 
@@ -258,13 +258,13 @@ def test_a_name_that_is_unknown_and_addresses_that_refuse_are_named() -> None:
 
 
 def test_a_path_is_escaped_as_in_a_browser(tmp_path: Path) -> None:
-    with HookServer(tmp_path) as server:
+    with WebhookServer(tmp_path) as server:
         server.hooks["/a%20b/%C3%BC%20%25zz"] = lambda review: {}
         (response,) = called(a_call(server, "/a b/ü%20%zz?timeout=5s"))
     assert response.status == 200
 
 
-def test_connections_are_kept_apart_by_the_bundle_that_they_were_opened_with(server: HookServer) -> None:
+def test_connections_are_kept_apart_by_the_bundle_that_they_were_opened_with(server: WebhookServer) -> None:
     """An address that is believed for one bundle is not believed for another."""
 
     async def run() -> None:

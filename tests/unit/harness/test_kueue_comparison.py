@@ -11,7 +11,7 @@ from real.kueue_and_headgate import View
 from real.kueue_comparison import ON_PURPOSE, compare, purpose_of
 from real.kueue_endings import ENDINGS, Ended, ending_of
 from real.kueue_messages import clauses
-from real.kueue_random_clusters import DrawnWorld
+from real.kueue_random_clusters import RandomCluster
 
 Object = dict[str, Any]
 TWO = (a_pod_set("set0", 2, {"cpu": 1}), a_pod_set("set1", 3, {"cpu": 2}))
@@ -208,9 +208,9 @@ def holding(name: str, *flavors: str, queue: str = "", priority: int = 0, **cond
     return a_workload(name, *sets, queue=queue, priority=priority, status={"conditions": told, **admission})
 
 
-def a_world(number: int, **queues: str) -> DrawnWorld:
+def a_world(number: int, **queues: str) -> RandomCluster:
     """A drawn world whose queues have these strategies."""
-    world = DrawnWorld(number, 1)
+    world = RandomCluster(number, 1)
     world.counts_pods = False
     world.queues = {name: a_cluster_queue(name, queueingStrategy=strategy) for name, strategy in queues.items()}
     return world
