@@ -19,9 +19,9 @@ import msgspec
 
 from bench import report
 from bench.cluster import send
-from bench.givers import Giver, Place
 from bench.loads import plenty
 from bench.process import Cpu
+from bench.quota_managers import Place, QuotaManager
 from bench.running import Runner
 from bench.standings import Bar
 from headgate.client import write_requests
@@ -73,14 +73,14 @@ class _Lifted:
         informer = Informer(
             runner.transport,
             PODS.collection_path(namespace),
-            self._hear,
+            self._handle,
             jitter=random.random,
             sleep=asyncio.sleep,
             fields=("spec.schedulingGates",),
         )
         self.task: Final = asyncio.create_task(informer.run())
 
-    def _hear(self, event: InformerEvent) -> None:
+    def _handle(self, event: InformerEvent) -> None:
         if isinstance(event, ObjectApplied) and not (event.object.get("spec") or {}).get("schedulingGates"):
             self.names.add(event.object["metadata"]["name"])
 
@@ -133,18 +133,18 @@ async def _burst(place: Place, count: int) -> tuple[float, dict[str, float]]:
 
 
 async def _first_admission_s(runner: Runner, namespace: str) -> float:
-    answer = await send(runner.transport, HTTPRequest("GET", WORKLOADS.collection_path(namespace)))
+    response = await send(runner.transport, HTTPRequest("GET", WORKLOADS.collection_path(namespace)))
     found = (
         seconds(told["lastTransitionTime"])
-        for each in msgspec.json.decode(answer.body)["items"]
+        for each in msgspec.json.decode(response.body)["items"]
         for told in each["status"]["conditions"]
         if told["type"] == ADMITTED
     )
     return min(each_s for each_s in found if each_s is not None)
 
 
-def take(giver: Giver, count: int, folder: Path, programs: Path) -> Burst:
-    place = giver.open(folder, programs)
+def take(manager: QuotaManager, count: int, folder: Path, programs: Path) -> Burst:
+    place = manager.open(folder, programs)
     try:
         raw = report.run(_raw(place, count))
         place.begin("quota,jobs")

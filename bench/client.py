@@ -36,9 +36,9 @@ class Http:
 
     async def request(self, method: str, path: str, body: bytes = b"", fields: str = "") -> bytes:
         """The body as it came, packed if it came packed. ``fields`` are header lines."""
-        answer = await self._line.fetch(self._encode(method, path, body, fields))
-        self.status = answer.status
-        return b"".join(answer.parts)
+        response = await self._line.fetch(self._encode(method, path, body, fields))
+        self.status = response.status
+        return b"".join(response.parts)
 
     def watch(self, path: str, events: Callable[[bytes], None]) -> None:
         """Call ``events`` with the bytes of a watch as they come; the connection serves nothing else from then on."""

@@ -101,8 +101,10 @@ class Cluster:
 
         async def enough() -> bool:
             query = encode_query({"limit": str(count), "fieldSelector": "spec.nodeName!="})
-            answer = await self._send(HTTPRequest("GET", PODS.collection_path(MEASURED), query, write_requests.ACCEPT))
-            return len(msgspec.json.decode(answer.body)["items"]) >= count
+            response = await self._send(
+                HTTPRequest("GET", PODS.collection_path(MEASURED), query, write_requests.ACCEPT)
+            )
+            return len(msgspec.json.decode(response.body)["items"]) >= count
 
         return await self.until(enough, limit_s, f"fewer than {count} pods have a node")
 
@@ -117,8 +119,8 @@ class Cluster:
 
     async def uids(self) -> dict[str, str]:
         """Of the pods of the round, by name."""
-        answer = await self._send(HTTPRequest("GET", PODS.collection_path(MEASURED), "", write_requests.ACCEPT))
-        items = msgspec.json.decode(answer.body)["items"]
+        response = await self._send(HTTPRequest("GET", PODS.collection_path(MEASURED), "", write_requests.ACCEPT))
+        items = msgspec.json.decode(response.body)["items"]
         return {item["metadata"]["name"]: item["metadata"]["uid"] for item in items}
 
     async def close(self) -> None:
@@ -126,25 +128,25 @@ class Cluster:
 
     async def _none(self, selector: str) -> bool:
         query = encode_query({"limit": "1", "fieldSelector": selector})
-        answer = await self._send(HTTPRequest("GET", PODS.collection_path(MEASURED), query, write_requests.ACCEPT))
-        return not msgspec.json.decode(answer.body)["items"]
+        response = await self._send(HTTPRequest("GET", PODS.collection_path(MEASURED), query, write_requests.ACCEPT))
+        return not msgspec.json.decode(response.body)["items"]
 
     async def _send(self, request: HTTPRequest) -> HTTPResponse:
         return await send(self.transport, request)
 
 
 async def send(transport: HTTPTransport, request: HTTPRequest) -> HTTPResponse:
-    answer = await transport.request(request)
-    if not answer.ok:
-        raise RuntimeError(f"{request.method} {request.path}: {answer.status} {answer.body[:300]!r}")
-    return answer
+    response = await transport.request(request)
+    if not response.ok:
+        raise RuntimeError(f"{request.method} {request.path}: {response.status} {response.body[:300]!r}")
+    return response
 
 
 def access_to(kubeconfig: str) -> RESTConfig:
-    access = find_rest_config(kubeconfig)
-    if isinstance(access, str):
-        raise ValueError(access)
-    return access
+    config = find_rest_config(kubeconfig)
+    if isinstance(config, str):
+        raise ValueError(config)
+    return config
 
 
 def pod_name(number: int) -> str:

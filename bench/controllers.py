@@ -48,9 +48,9 @@ def controllers() -> list[Controller]:
 
 async def ask(endpoint: APIServer, method: str, path: str, body: Any = None) -> ServerResponse:
     data = b"" if body is None else msgspec.json.encode(body)
-    answer = await endpoint.answer(ServerRequest(method, path, headers=HEADERS, body=data))
-    assert isinstance(answer, ServerResponse)
-    return answer
+    response = await endpoint.answer(ServerRequest(method, path, headers=HEADERS, body=data))
+    assert isinstance(response, ServerResponse)
+    return response
 
 
 async def until_gone(endpoint: APIServer, path: str) -> None:
@@ -70,7 +70,7 @@ async def create_family(endpoint: APIServer) -> None:
     await asyncio.gather(*(writer() for _ in range(WRITERS)))
 
 
-async def hear(endpoint: APIServer, accept: str, fields: tuple[str, ...]) -> float:
+async def handle(endpoint: APIServer, accept: str, fields: tuple[str, ...]) -> float:
     """CPU microseconds for one event, made by the server and read by the client."""
     headers = {**HEADERS, "accept": accept}
     watch = await endpoint.answer(ServerRequest("GET", "/api/v1/pods", "watch=1&resourceVersion=1", headers))
@@ -98,7 +98,7 @@ async def measure(with_controllers: bool) -> None:
                     ("fields picked from whole objects", "application/json", METADATA),
                     ("metadata views", PARTIAL, METADATA),
                 ):
-                    print(f"  hearing of a pod, {name:33} {await hear(endpoint, accept, fields):5.1f} µs CPU")
+                    print(f"  hearing of a pod, {name:33} {await handle(endpoint, accept, fields):5.1f} µs CPU")
                 return
             await tidy(endpoint)
             task.cancel()

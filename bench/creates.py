@@ -75,9 +75,9 @@ async def server(folder: Path) -> AsyncIterator[APIServer]:
 
 
 async def post(endpoint: APIServer, path: str, obj: dict[str, Any]) -> None:
-    answer = await endpoint.answer(ServerRequest("POST", path, headers=HEADERS, body=msgspec.json.encode(obj)))
-    assert isinstance(answer, ServerResponse)
-    assert answer.status == 201, answer.body
+    response = await endpoint.answer(ServerRequest("POST", path, headers=HEADERS, body=msgspec.json.encode(obj)))
+    assert isinstance(response, ServerResponse)
+    assert response.status == 201, response.body
 
 
 class Round(msgspec.Struct, frozen=True):

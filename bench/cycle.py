@@ -161,6 +161,6 @@ def main() -> None:
         rates = measure(scenario)
         middle = statistics.median(rates)
         rows.append([scenario.title, f"{middle:,.0f}/s"])
-        verdict = f"bar ≥ {scenario.bar:,}/s{'' if middle >= scenario.bar else ', missed'}"
-        print(f"{scenario.title:40} median {middle:>7,.0f}/s, {min(rates):,.0f} to {max(rates):,.0f} ({verdict})")
+        result = f"bar ≥ {scenario.bar:,}/s{'' if middle >= scenario.bar else ', missed'}"
+        print(f"{scenario.title:40} median {middle:>7,.0f}/s, {min(rates):,.0f} to {max(rates):,.0f} ({result})")
     report.record("pure cycle", report.table(("what", "placements per second of CPU"), rows))

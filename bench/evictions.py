@@ -164,9 +164,9 @@ class VirtualRun:
     def _is(self, key: str, type_: str) -> bool:
         return conditions.is_true(self._objects[key]["status"].get("conditions") or [], type_)
 
-    def _set(self, key: str, status: Object, *said: tuple[str, str]) -> None:
+    def _set(self, key: str, status: Object, *condition: tuple[str, str]) -> None:
         now, listed = format_time(self._now_s), self._objects[key]["status"].get("conditions") or []
-        for type_, value in said:
+        for type_, value in condition:
             listed = conditions.with_condition(listed, {"type": type_, "status": value, "reason": "Bench"}, now)
         self._changed(key, {**status, "conditions": listed})
 

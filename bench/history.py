@@ -68,14 +68,14 @@ def read(file: Path = FILE) -> Iterator[Entry]:
 def changes(last: Entry, new: Entry) -> list[str]:
     """What is different, in lines: cells of the same row and column whose numbers have the same unit."""
     before = {(_label(row), head): cell for row in last.rows for head, cell in zip(last.heads, row, strict=False)}
-    said = []
+    lines = []
     for row in new.rows:
         for head, cell in list(zip(new.heads, row, strict=False))[1:]:
             was, now = _NUMBER.match(before.get((_label(row), head), "")), _NUMBER.match(cell)
             if was and now and was[2] == now[2] and float(was[1].replace(",", "")) and was[1] != now[1]:
                 times = float(now[1].replace(",", "")) / float(was[1].replace(",", ""))
-                said.append(f"{_label(row)}, {head}: {was[0]} → {now[0]} ({times:.2f}×)")
-    return said
+                lines.append(f"{_label(row)}, {head}: {was[0]} → {now[0]} ({times:.2f}×)")
+    return lines
 
 
 def _label(row: Sequence[str]) -> str:

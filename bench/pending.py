@@ -63,10 +63,10 @@ class Server:
         return self.store(resource, {**known, **merged})
 
 
-class Giver(Protocol):
+class QuotaManager(Protocol):
     """Whoever gives quota: hears of an object, or that a Workload is gone, and decides and writes."""
 
-    def hear(self, resource: APIResource, obj: Object, now_s: float) -> None: ...
+    def handle(self, resource: APIResource, obj: Object, now_s: float) -> None: ...
 
     def lose(self, key: str, now_s: float) -> None: ...
 
@@ -79,8 +79,8 @@ class EngineAlone:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._engine = QuotaEngine(QuotaSettings())
-        self._asked: list[Decision] = []
-        self._hear: dict[APIResource, Callable[[Object, float], list[Decision]]] = {
+        self._requested: list[Decision] = []
+        self._handle: dict[APIResource, Callable[[Object, float], list[Decision]]] = {
             RESOURCE_FLAVORS: self._engine.flavor_applied,
             CLUSTER_QUEUES: self._engine.cluster_queue_applied,
             LOCAL_QUEUES: self._engine.local_queue_applied,
@@ -88,22 +88,22 @@ class EngineAlone:
             NAMESPACES: lambda obj, now_s: self._engine.namespace_applied(obj["metadata"]["name"], {}, now_s),
         }
 
-    def hear(self, resource: APIResource, obj: Object, now_s: float) -> None:
-        self._asked += self._hear[resource](obj, now_s)
+    def handle(self, resource: APIResource, obj: Object, now_s: float) -> None:
+        self._requested += self._handle[resource](obj, now_s)
 
     def lose(self, key: str, now_s: float) -> None:
-        self._asked += self._engine.workload_removed(key, now_s)
+        self._requested += self._engine.workload_removed(key, now_s)
 
     def decide(self, now_s: float) -> None:
-        self._asked += self._engine.run_cycle(now_s)
-        while self._asked:
-            asked, self._asked = self._asked, []
-            for effect in asked:
+        self._requested += self._engine.run_cycle(now_s)
+        while self._requested:
+            requested, self._requested = self._requested, []
+            for effect in requested:
                 write = workload_write(self._server.objects[WORKLOADS, effect.key], [effect], now_s)
                 if write.status is not None:
                     shown = self._server.patch(WORKLOADS, effect.key, {"status": write.status})
                     self._engine.written(effect, int(shown["metadata"]["resourceVersion"]))
-                    self.hear(WORKLOADS, shown, now_s)
+                    self.handle(WORKLOADS, shown, now_s)
 
 
 class Served:
@@ -114,7 +114,7 @@ class Served:
         self._quota = QuotaController(QuotaSettings())
         self._due: dict[Any, None] = {}
 
-    def hear(self, resource: APIResource, obj: Object, now_s: float) -> None:
+    def handle(self, resource: APIResource, obj: Object, now_s: float) -> None:
         self._wake(self._quota.applied(resource, obj, now_s))
 
     def lose(self, key: str, now_s: float) -> None:
@@ -126,12 +126,12 @@ class Served:
         while self._due:
             key = next(iter(self._due))
             del self._due[key]
-            steps, answer = self._quota.reconcile(key, now_s), None
+            steps, response = self._quota.reconcile(key, now_s), None
             try:
                 effect = next(steps)
                 while True:
-                    answer = self._answer(effect, now_s)
-                    effect = steps.send(answer)
+                    response = self._response(effect, now_s)
+                    effect = steps.send(response)
             except StopIteration as done:
                 if isinstance(done.value, Done):
                     self._wake(done.value.enqueues)
@@ -140,9 +140,9 @@ class Served:
         for wake in wakes:
             self._due.setdefault(wake.key)
 
-    def _answer(self, effect: Effect, now_s: float) -> EffectResponse:
+    def _response(self, effect: Effect, now_s: float) -> EffectResponse:
         if isinstance(effect, ParallelRequests):
-            return EffectResponse(200, {}, now_s, tuple(self._answer(each, now_s) for each in effect.requests))
+            return EffectResponse(200, {}, now_s, tuple(self._response(each, now_s) for each in effect.requests))
         if not isinstance(effect, Patch):
             return EffectResponse(202, {}, now_s)
         shown = self._server.patch(effect.resource, f"{effect.namespace}/{effect.name}", effect.body)
@@ -152,17 +152,17 @@ class Served:
 class Stage:
     """Full queues with so many behind them."""
 
-    def __init__(self, make: Callable[[Server], Giver], load: Load, count: int) -> None:
+    def __init__(self, make: Callable[[Server], QuotaManager], load: Load, count: int) -> None:
         self._load = load
         self._places = load.places
         self._came = 0
         self._now_s = _START_S + 10 * MANY
         self._server = Server()
-        self._giver = make(self._server)
+        self._manager = make(self._server)
         self._furnish()
         for _ in range(count):
             self._come()
-        self._giver.decide(self._now_s)
+        self._manager.decide(self._now_s)
 
     def step(self) -> None:
         """Workloads finish and others come until somebody gets quota."""
@@ -171,7 +171,7 @@ class Stage:
             before = len(self._server.admitted)
             self._finish(self._server.admitted.popleft())
             self._come()
-            self._giver.decide(self._now_s)
+            self._manager.decide(self._now_s)
             if len(self._server.admitted) >= before:
                 return
 
@@ -192,15 +192,15 @@ class Stage:
 
     def _show(self, resource: APIResource, obj: Object) -> None:
         obj["metadata"]["uid"] = f"{resource.plural}-{obj['metadata']['name']}"
-        self._giver.hear(resource, self._server.store(resource, obj), self._now_s)
+        self._manager.handle(resource, self._server.store(resource, obj), self._now_s)
 
     def _finish(self, key: str) -> None:
         done = {"type": names.FINISHED, "status": "True", "reason": "ByTest"}
         known = self._server.objects[WORKLOADS, key]["status"]["conditions"]
         finished = self._server.patch(WORKLOADS, key, {"status": {"conditions": [*known, done]}})
-        self._giver.hear(WORKLOADS, finished, self._now_s)
+        self._manager.handle(WORKLOADS, finished, self._now_s)
         del self._server.objects[WORKLOADS, key]
-        self._giver.lose(key, self._now_s)
+        self._manager.lose(key, self._now_s)
 
 
 def load_of(cohorts: int, queues: int) -> Load:
@@ -209,10 +209,10 @@ def load_of(cohorts: int, queues: int) -> Load:
     return Load(cohorts, queues, 8, None, kinds)
 
 
-def _seconds_each(stage: Stage) -> float:
+def _seconds_each(simulation: Stage) -> float:
     started = time.process_time()
     for _ in range(_ADMISSIONS):
-        stage.step()
+        simulation.step()
     return (time.process_time() - started) / _ADMISSIONS
 
 
@@ -230,7 +230,7 @@ def _row(title: str, few: Stage, many: Stage) -> list[str]:
 def measure(few: int = FEW, many: int = MANY) -> list[str]:
     print(f"\none admission in process, {many:,} pending against {few:,}")
     rows = []
-    makers: tuple[tuple[str, Callable[[Server], Giver]], ...] = (("engine", EngineAlone), ("controller", Served))
+    makers: tuple[tuple[str, Callable[[Server], QuotaManager]], ...] = (("engine", EngineAlone), ("controller", Served))
     for name, make in makers:
         load = load_of(5, 6)
         rows.append(_row(f"{name}, 30 queues", Stage(make, load, few), Stage(make, load, many)))

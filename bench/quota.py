@@ -23,9 +23,9 @@ import msgspec
 
 from bench import burst, pending, report
 from bench.cluster import send
-from bench.givers import GIVERS, KUEUE, Giver, Place
 from bench.loads import BASELINE, FLAVOR, LARGE_SCALE, Load, plenty, workloads
 from bench.process import Cpu
+from bench.quota_managers import KUEUE, QUOTA_MANAGERS, Place, QuotaManager
 from bench.running import Runner
 from bench.standings import Bar
 from harness.real_server import HOW_TO_GET_THEM, binaries
@@ -119,8 +119,8 @@ async def _flood(place: Place, load: Load) -> tuple[float, dict[str, float]]:
         await runner.close()
 
 
-def take_flood(giver: Giver, load: Load, folder: Path, programs: Path) -> Flood:
-    place = giver.open(folder, programs)
+def take_flood(manager: QuotaManager, load: Load, folder: Path, programs: Path) -> Flood:
+    place = manager.open(folder, programs)
     try:
         raw, raw_cpu_us = report.run(_raw(place, load))
         place.begin()
@@ -152,46 +152,50 @@ async def _run(place: Place, load: Load) -> Run:
         await runner.close()
 
 
-def take_run(giver: Giver, load: Load, folder: Path, programs: Path) -> Run:
-    place = giver.open(folder, programs)
+def take_run(manager: QuotaManager, load: Load, folder: Path, programs: Path) -> Run:
+    place = manager.open(folder, programs)
     try:
         return report.run(_run(place, load))
     finally:
         place.stop()
 
 
-def _plenty_rows(givers: Sequence[Giver], count: int, queues: int, folder: Path, programs: Path) -> list[list[str]]:
+def _plenty_rows(
+    givers: Sequence[QuotaManager], count: int, queues: int, folder: Path, programs: Path
+) -> list[list[str]]:
     rows, load = [], plenty(count, queues)
-    for giver in givers:
-        found = take_flood(giver, load, folder / f"plenty-{giver.name}", programs)
-        share = SHARE.said(found.rate / found.raw) if giver.name == "real" else f"{found.rate / found.raw:.2f}×"
-        bar = "" if giver.name != "embedded" else f" (bar ≥ {RATE_BAR:.0f}/s{_missed(found.rate >= RATE_BAR)})"
-        row = [giver.name, f"{load.total:,}", f"{found.rate:,.0f}/s{bar}", f"{found.raw:,.0f}/s", share]
+    for manager in givers:
+        found = take_flood(manager, load, folder / f"plenty-{manager.name}", programs)
+        share = SHARE.said(found.rate / found.raw) if manager.name == "real" else f"{found.rate / found.raw:.2f}×"
+        bar = "" if manager.name != "embedded" else f" (bar ≥ {RATE_BAR:.0f}/s{_missed(found.rate >= RATE_BAR)})"
+        row = [manager.name, f"{load.total:,}", f"{found.rate:,.0f}/s{bar}", f"{found.raw:,.0f}/s", share]
         rows.append([*row, *(_each_us(used) for used in (found.cpu_us, found.raw_cpu_us))])
         print("  plenty: " + "; ".join(rows[-1]), flush=True)
     return rows
 
 
-def _baseline_rows(givers: Sequence[Giver], load: Load, title: str, folder: Path, programs: Path) -> list[list[str]]:
+def _baseline_rows(
+    givers: Sequence[QuotaManager], load: Load, title: str, folder: Path, programs: Path
+) -> list[list[str]]:
     rows = []
-    for giver in givers:
-        found = take_run(giver, load, folder / f"{title}-{giver.name}", programs)
+    for manager in givers:
+        found = take_run(manager, load, folder / f"{title}-{manager.name}", programs)
         waits = ", ".join(f"{name} {found.waits_s[name]:.1f} s" for name in ("large", "medium", "small"))
         bar = ""
-        if load == BASELINE and giver != KUEUE:
+        if load == BASELINE and manager != KUEUE:
             bar = f" (bar ≤ {BASELINE_BAR_S:.0f} s{_missed(found.wall_s <= BASELINE_BAR_S)})"
-        row = [giver.name, f"{load.total:,}", f"{found.wall_s:.0f} s{bar}", f"{found.rate:,.0f}/s", waits]
+        row = [manager.name, f"{load.total:,}", f"{found.wall_s:.0f} s{bar}", f"{found.rate:,.0f}/s", waits]
         rows.append([*row, f"{found.evictions:,}", ", ".join(f"{n} {s:.0f} s" for n, s in found.cpu_s.items())])
         print(f"  {title}: " + "; ".join(rows[-1]), flush=True)
     return rows
 
 
-def _burst_rows(givers: Sequence[Giver], count: int, folder: Path, programs: Path) -> list[list[str]]:
+def _burst_rows(givers: Sequence[QuotaManager], count: int, folder: Path, programs: Path) -> list[list[str]]:
     rows = []
-    for giver in givers:
-        found = burst.take(giver, count, folder / f"burst-{giver.name}", programs)
+    for manager in givers:
+        found = burst.take(manager, count, folder / f"burst-{manager.name}", programs)
         share = burst.SHARE.said(found.rate / found.raw)
-        rows.append([giver.name, f"{count:,}", f"{found.rate:,.0f}/s", f"{found.raw:,.0f}/s", share])
+        rows.append([manager.name, f"{count:,}", f"{found.rate:,.0f}/s", f"{found.raw:,.0f}/s", share])
         rows[-1].append(_each_us(found.cpu_us))
         print("  burst: " + "; ".join(rows[-1]), flush=True)
     return rows
@@ -219,7 +223,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--pods", type=int, default=10_000, help=f"of the burst, in groups of {burst.GROUP}")
     parser.add_argument("--scale", type=float, default=1.0, help="of the baseline's counts")
     given = parser.parse_args(arguments)
-    cases, givers = given.cases.split(","), [GIVERS[name] for name in given.on.split(",")]
+    cases, givers = given.cases.split(","), [QUOTA_MANAGERS[name] for name in given.on.split(",")]
     if "pending" in cases:
         report.write("quota, pending", pending.measure())
     programs = binaries()

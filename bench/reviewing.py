@@ -27,11 +27,11 @@ async def absent(request: HTTPRequest) -> HTTPResponse:
 async def serve() -> None:
     target = parse_url("https://127.0.0.1:1")
     assert isinstance(target, WebhookTarget)
-    kept = ensure_certificates({}, target, datetime.datetime.now(datetime.UTC))
+    certificates = ensure_certificates({}, target, datetime.datetime.now(datetime.UTC))
     server = WebhookServer(InProcessTransport(absent), AdmissionPolicy(frozenset({"s"})))
-    await server.use_certificate(kept)
+    await server.use_certificate(certificates)
     async with server.listening("127.0.0.1", 0) as port:
-        print(json.dumps({"port": port, "ca": kept.bundle.decode()}), flush=True)
+        print(json.dumps({"port": port, "ca": certificates.bundle.decode()}), flush=True)
         while await asyncio.to_thread(sys.stdin.readline):
             print(time.process_time(), flush=True)
 

@@ -128,9 +128,9 @@ class Runner:
         metadata = obj["metadata"]
         key = metadata["namespace"], metadata["name"]
         self.diary.created_s[key] = time.perf_counter()
-        answer = await self._ask(write_requests.create(WORKLOADS, key[0], obj))
-        if not answer.ok and answer.status != _CONFLICT:  # there already: the answer to the first attempt was lost
-            raise RuntimeError(f"{key}: {answer.status} {answer.body[:300]!r}")
+        response = await self._ask(write_requests.create(WORKLOADS, key[0], obj))
+        if not response.ok and response.status != _CONFLICT:  # there already: the answer to the first attempt was lost
+            raise RuntimeError(f"{key}: {response.status} {response.body[:300]!r}")
 
     async def _ask(self, request: HTTPRequest) -> HTTPResponse:
         """However long a server on a busy machine takes to be there."""
@@ -158,7 +158,7 @@ class Runner:
         informer = Informer(
             self.transport,
             WORKLOADS.collection_path(),
-            self._hear,
+            self._handle,
             jitter=random.random,
             sleep=asyncio.sleep,
             fields=_FIELDS,
@@ -166,7 +166,7 @@ class Runner:
         )
         self._watch = asyncio.create_task(informer.run())
 
-    def _hear(self, event: InformerEvent) -> None:
+    def _handle(self, event: InformerEvent) -> None:
         if isinstance(event, ListSynced) and not self.diary.listened_s:
             self.diary.listened_s, self.diary.known = time.perf_counter(), len(self.diary.admitted_s)
         if not isinstance(event, ObjectApplied):
@@ -229,12 +229,12 @@ class Runner:
         metadata = obj["metadata"]
         body = {"metadata": {"resourceVersion": metadata["resourceVersion"]}, "status": status}
         namespace, name, uid = metadata["namespace"], metadata["name"], metadata["uid"]
-        answer = await self._ask(write_requests.patch(WORKLOADS, namespace, name, uid, body, subresource="status"))
-        if answer.ok:
+        response = await self._ask(write_requests.patch(WORKLOADS, namespace, name, uid, body, subresource="status"))
+        if response.ok:
             return True
-        self.trouble[f"{answer.status}"] += 1
-        if answer.status != _CONFLICT:
-            raise RuntimeError(f"{namespace}/{name}: {answer.status} {answer.body[:300]!r}")
+        self.trouble[f"{response.status}"] += 1
+        if response.status != _CONFLICT:
+            raise RuntimeError(f"{namespace}/{name}: {response.status} {response.body[:300]!r}")
         while self._objects.get((namespace, name)) is obj:
             await asyncio.sleep(_GLANCE_S)
         return False

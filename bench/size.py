@@ -46,10 +46,10 @@ async def _one_pod(folder: Path) -> None:
 
 async def _post(endpoint: APIServer, pod: dict[str, Any], query: str = "") -> bytes:
     asked = ServerRequest("POST", "/api/v1/namespaces/bench/pods", query, HEADERS, msgspec.json.encode(pod))
-    answer = await endpoint.answer(asked)
-    assert isinstance(answer, ServerResponse)
-    assert answer.status == 201, answer.body
-    return answer.body
+    response = await endpoint.answer(asked)
+    assert isinstance(response, ServerResponse)
+    assert response.status == 201, response.body
+    return response.body
 
 
 def _fill(folder: Path) -> int:

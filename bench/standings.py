@@ -68,8 +68,8 @@ async def in_turns(title: str, wanted: int, turns: Mapping[str, Take]) -> Found:
             whole = f" ({one.whole_rate:,.0f}/s from its start)" if one.whole_rate != one.rate else ""
             load = os.getloadavg()[0]
             print(
-                f"  {title}, round {number + 1}: {name:22} {one.rate:6,.0f}/s{whole}, CPU µs: {_said(one.cpu_us)};"
-                f" until bound {_said(one.work_us)}; load {load:.1f}",
+                f"  {title}, round {number + 1}: {name:22} {one.rate:6,.0f}/s{whole}, CPU µs: {_text(one.cpu_us)};"
+                f" until bound {_text(one.work_us)}; load {load:.1f}",
                 flush=True,
             )
     return found
@@ -126,15 +126,15 @@ def speed_rows(title: str, found: Found, nodes: int, *, ungated: bool) -> list[l
 
 def _middle_cpu(taken: list[Round]) -> str:
     middles = {name: statistics.median([one.cpu_us[name] for one in taken]) for name in taken[0].cpu_us}
-    return _said(middles)
+    return _text(middles)
 
 
-def _said(each_us: Mapping[str, float]) -> str:
+def _text(each_us: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {each:,.0f}" for name, each in each_us.items())
 
 
-def parked_row(who: str, found: Found, *, ours: bool) -> list[str]:
+def parked_row(name: str, found: Found, *, ours: bool) -> list[str]:
     alone, beside = found
     times = ratio(found, beside, alone, _own_work)
     middles = [f"{_middle(taken, _own_work):,.0f} µs" for taken in found.values()]
-    return [who, *middles, PARKED_COST.said(times) if ours else f"{times:.2f}×"]
+    return [name, *middles, PARKED_COST.said(times) if ours else f"{times:.2f}×"]

@@ -80,9 +80,9 @@ async def measure(server: Reviewing) -> Figures:
     async def work(count: int) -> None:
         for _ in range(count):
             began_s = time.perf_counter()
-            (answer,) = await client.call((server.call,))
-            if answer.status != 200:
-                raise RuntimeError(f"the webhook server answered {answer}")
+            (response,) = await client.call((server.call,))
+            if response.status != 200:
+                raise RuntimeError(f"the webhook server answered {response}")
             took_s.append(time.perf_counter() - began_s)
 
     await asyncio.gather(*(work(WARM_UP) for _ in range(CONNECTIONS)))

@@ -108,8 +108,8 @@ async def _deployment(transport: HTTPTransport, pods: int) -> None:
 
     async def counted() -> bool:
         path = DEPLOYMENTS.object_path(NAMESPACE, "d")
-        answer = await send(transport, HTTPRequest("GET", path, "", write_requests.ACCEPT))
-        count: int = (msgspec.json.decode(answer.body).get("status") or {}).get("replicas", 0)
+        response = await send(transport, HTTPRequest("GET", path, "", write_requests.ACCEPT))
+        count: int = (msgspec.json.decode(response.body).get("status") or {}).get("replicas", 0)
         return count == pods
 
     await _until(counted, f"the deployment does not count {pods} pods")
@@ -131,10 +131,10 @@ async def _jobs(transport: HTTPTransport, pods: int) -> None:
 
     async def there() -> bool:
         query = encode_query({"limit": "1"})
-        answer = await send(
+        response = await send(
             transport, HTTPRequest("GET", PODS.collection_path(NAMESPACE), query, write_requests.ACCEPT)
         )
-        page = msgspec.json.decode(answer.body)
+        page = msgspec.json.decode(response.body)
         count: int = len(page["items"]) + page["metadata"].get("remainingItemCount", 0)
         return count >= pods
 
@@ -160,10 +160,10 @@ async def _take(side: Side, case: str, pods: int) -> Round:
         await send(transport, write_requests.create(JOBS, "default", warm))
 
         async def works() -> bool:
-            answer = await send(
+            response = await send(
                 transport, HTTPRequest("GET", PODS.collection_path("default"), "", write_requests.ACCEPT)
             )
-            return bool(msgspec.json.decode(answer.body)["items"])
+            return bool(msgspec.json.decode(response.body)["items"])
 
         await _until(works, f"{side.name} does not work")
         cpu, began_s = Cpu(side.pids), time.perf_counter()

@@ -270,8 +270,8 @@ def compare_json_patch() -> None:
         {"op": "move", "from": "/a/b", "path": "/b"},
     ]
     for operation in operations:
-        made = apply_json_patch(DOCUMENT, [operation])
-        ours = made.value if isinstance(made, PatchResult) else "refused"
+        patched = apply_json_patch(DOCUMENT, [operation])
+        ours = patched.value if isinstance(patched, PatchResult) else "refused"
         theirs = attempt(jsonpatch.apply_patch, DOCUMENT, [operation])
         if ours != theirs and not (ours == "refused" and isinstance(theirs, str)):
             print(f"json patch: {operation}: {ours}, jsonpatch: {theirs}")

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-LEAST_PATIENCE_S = 60.0
-PATIENCE = 5
-"""A run that takes so many times as long as that without a change counts as killed: it does not end."""
+MIN_TIMEOUT_S = 60.0
+TIMEOUT_FACTOR = 5
+"""A run that takes so many times as long as the run without a change counts as killed."""
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -284,7 +284,7 @@ def sample(root: Path, package: Path, tests: Path, count: int, seed: int) -> Ite
         sampler = Sampler(root, package, tests, Path(folder))
         unchanged_s = sampler.run_unchanged()
         for path, mutant in drawn(sampler.every(), count, seed):
-            yield sampler.run(path, mutant, max(LEAST_PATIENCE_S, PATIENCE * unchanged_s))
+            yield sampler.run(path, mutant, max(MIN_TIMEOUT_S, TIMEOUT_FACTOR * unchanged_s))
 
 
 def main() -> None:

@@ -73,14 +73,14 @@ def add_rules(type_name: str, fields: list[WireField], schema: Schema) -> None:
 
 def _check(where: str, wire: dict[str, Any], schema: Schema) -> None:
     """Refuse a Go type that OpenAPI describes as something else."""
-    told = _kind(schema)
-    if told != wire["kind"]:
-        raise ValueError(f"{where}: Go says {wire}, OpenAPI {told}")
-    if told == "list":
+    declared = _kind(schema)
+    if declared != wire["kind"]:
+        raise ValueError(f"{where}: Go says {wire}, OpenAPI {declared}")
+    if declared == "list":
         _check(f"{where}[]", wire["items"], schema["items"])
-    elif told == "map":
+    elif declared == "map":
         _check(f"{where}{{}}", wire["items"], schema["additionalProperties"])
-    elif told == "struct" and _reference(schema) != wire["ref"]:
+    elif declared == "struct" and _reference(schema) != wire["ref"]:
         raise ValueError(f"{where}: Go says {wire['ref']}, OpenAPI {_reference(schema)}")
 
 

@@ -105,22 +105,22 @@ class Numbering:
         if message:
             raise ValueError(f"{name}: Go does not know {sorted(message)}")
 
-    def _check(self, where: str, wire: dict[str, Any], told: str) -> None:
-        while wire["kind"] in ("list", "map") and not self._is_wrapped(wire, told):
+    def _check(self, where: str, wire: dict[str, Any], declared: str) -> None:
+        while wire["kind"] in ("list", "map") and not self._is_wrapped(wire, declared):
             wire = wire["items"]
         if wire["kind"] in ("raw", "list", "either"):
             return
         if wire["kind"] == "struct":
-            path, _, type_name = told.rpartition(".")
+            path, _, type_name = declared.rpartition(".")
             agrees = openapi_name(path, type_name) == wire["ref"]
         else:
-            agrees = told == _SCALARS.get(wire["kind"], wire["kind"])
+            agrees = declared == _SCALARS.get(wire["kind"], wire["kind"])
         if not agrees:
-            raise ValueError(f"{where}: Go says {wire}, protobuf {told}")
+            raise ValueError(f"{where}: Go says {wire}, protobuf {declared}")
 
-    def _is_wrapped(self, wire: dict[str, Any], told: str) -> bool:
+    def _is_wrapped(self, wire: dict[str, Any], declared: str) -> bool:
         """A list that is the value of a map is a message of its own, with the list as its only field."""
-        path, dot, type_name = told.rpartition(".")
+        path, dot, type_name = declared.rpartition(".")
         return bool(dot) and wire["kind"] == "list" and list(self._messages_at(path)[type_name]) == ["items"]
 
 

@@ -71,24 +71,24 @@ class Beside:
     def __init__(self, folder: Path, programs: Path, command: Command, define: Callable[[Server], None]) -> None:
         self._folder = folder
         self._command = command
-        self._giver: Process | None = None
+        self._manager: Process | None = None
         self._server = RealServer(folder, programs, flags=_FLAGS)
         define(self._server)
 
     def begin(self, components: str = QUOTA) -> None:
-        self._giver = Process(self._command(self.kubeconfig, components), self._folder / "giver.log")
+        self._manager = Process(self._command(self.kubeconfig, components), self._folder / "giver.log")
 
     @property
     def kubeconfig(self) -> str:
         return str(self._server.kubeconfig)
 
     def pids(self) -> dict[str, int]:
-        giver = {} if self._giver is None else {self._giver.name: self._giver.pid}
-        return {**giver, **self._server.pids()}
+        manager = {} if self._manager is None else {self._manager.name: self._manager.pid}
+        return {**manager, **self._server.pids()}
 
     def stop(self) -> None:
-        if self._giver is not None:
-            self._giver.stop()
+        if self._manager is not None:
+            self._manager.stop()
         self._server.disconnect()
         self._server.stop()
 
@@ -113,7 +113,7 @@ def _kueue() -> Path:
     return folder
 
 
-class Giver(msgspec.Struct, frozen=True):
+class QuotaManager(msgspec.Struct, frozen=True):
     name: str
     open: Callable[[Path, Path], Place]
     """From a folder for its files and the folder of the real binaries."""
@@ -123,7 +123,7 @@ def _beside(command: Command, define: Callable[[Server], None]) -> Callable[[Pat
     return lambda folder, programs: Beside(folder, programs, command, define)
 
 
-EMBEDDED: Final = Giver("embedded", Embedded)
-REAL: Final = Giver("real", _beside(_headgate, _install))
-KUEUE: Final = Giver("minimalkueue", _beside(_minimal_kueue, lambda server: define_kueue(server, _kueue())))
-GIVERS: Final = {each.name: each for each in (EMBEDDED, REAL, KUEUE)}
+EMBEDDED: Final = QuotaManager("embedded", Embedded)
+REAL: Final = QuotaManager("real", _beside(_headgate, _install))
+KUEUE: Final = QuotaManager("minimalkueue", _beside(_minimal_kueue, lambda server: define_kueue(server, _kueue())))
+QUOTA_MANAGERS: Final = {each.name: each for each in (EMBEDDED, REAL, KUEUE)}
