@@ -1,8 +1,8 @@
-"""A fleet of hollow kubelets as one pure state machine: events in, writes out.
+"""All hollow kubelets as one pure state machine: events in, writes out.
 
 Time is an argument (seconds since 1970), and so is everything from the API; the same events in the same order give the
 same writes. ``nodes/hollow_nodes.py`` has the nodes, ``nodes/pod_workers.py`` the pods, and one heap has all timers.
-The API is the only storage: a restarted fleet reads it and continues. ``nodes/io/kubelet_runner.py`` connects it to a
+The API is the only storage: after a restart it is read again. ``nodes/io/kubelet_runner.py`` connects it to a
 server.
 """
 
@@ -28,7 +28,7 @@ class HollowKubelets:
     """Every method returns the writes that follow. Writes to one object must be performed in the returned order."""
 
     def __init__(self, options: HollowOptions | None = None, wanted: Sequence[Object] = ()) -> None:
-        """``wanted``: nodes to create, unless they exist when the fleet starts."""
+        """``wanted``: nodes to create, unless they exist at the start."""
         settings = options or HollowOptions()
         self._wanted = {node["metadata"]["name"]: node for node in wanted}
         self._expected = set(self._wanted)  # nodes that the API has not shown with a Ready condition yet

@@ -1,4 +1,4 @@
-"""Settings of the whole hollow fleet; annotations override them."""
+"""Settings of all hollow kubelets; annotations override them."""
 
 from __future__ import annotations
 
