@@ -149,7 +149,7 @@ def test_a_dry_run_of_a_large_write_leaves_nothing() -> None:
     play(scenario)
 
 
-def test_a_large_write_whose_client_has_gone_holds_up_nobody() -> None:
+def test_a_large_write_of_a_disconnected_client_delays_no_other_request() -> None:
     async def scenario(endpoint: APIServer) -> None:
         gone = asyncio.create_task(send(endpoint, "POST", MAPS, large("a")))
         await asyncio.sleep(0.001)
@@ -309,7 +309,7 @@ def test_yaml_of_many_nodes_is_read_up_to_a_bound() -> None:
     play(scenario)
 
 
-def test_options_of_the_server_are_answered_to_anybody() -> None:
+def test_options_requests_are_answered_without_authentication() -> None:
     async def scenario(endpoint: APIServer) -> None:
         answer = await endpoint.answer(ServerRequest("OPTIONS", "*"))
         assert isinstance(answer, ServerResponse)

@@ -125,7 +125,7 @@ def end_of(world: World) -> Object:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_the_end_is_the_same_whenever_somebody_dies(scenario: Callable[[CrashingWorld], None]) -> None:
+def test_a_crash_at_any_write_does_not_change_the_final_state(scenario: Callable[[CrashingWorld], None]) -> None:
     ends = run_with_crashes(a_world, scenario, lambda title, world: end_of(world))
     expected = ends[UNDISTURBED]
     assert {title: end for title, end in ends.items() if end != expected} == {}

@@ -98,7 +98,7 @@ _SCENARIOS: dict[str, tuple[Callable[[CrashingWorld], None], dict[str, Any]]] = 
 
 
 @pytest.mark.parametrize("name", _SCENARIOS)
-def test_a_death_at_any_write_is_seen_by_nobody(name: str) -> None:
+def test_a_crash_at_any_write_has_no_visible_effect(name: str) -> None:
     scenario, spec = _SCENARIOS[name]
 
     def make() -> CrashingWorld:
@@ -163,7 +163,9 @@ def take_quota_by_hand(world: World) -> None:
         (take_quota_by_hand, ("is admitted no more, and its job runs", "runs and is not admitted", "admitted twice")),
     ],
 )
-def test_whoever_meddles_whenever_both_jobs_get_their_turn(meddle: Interference, excused: tuple[str, ...]) -> None:
+def test_both_jobs_run_whatever_write_interferes_at_whatever_time(
+    meddle: Interference, excused: tuple[str, ...]
+) -> None:
     def make() -> CrashingWorld:
         return audited(a_world(**PREEMPTION), *excused)
 

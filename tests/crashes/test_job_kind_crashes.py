@@ -12,7 +12,7 @@ from unit.jobs.test_custom_kinds import a_training_world, add, is_true, run, wor
 from unit.jobs.test_gates import count
 
 
-def test_a_death_at_any_write_leaves_an_invented_kind_where_it_would_have_been() -> None:
+def test_a_crash_at_any_write_does_not_change_the_final_state_of_a_custom_job() -> None:
     def story(world: CrashingWorld) -> None:
         add(world, "low", workers=5, least=2, priority="low")
         world.advance(4)

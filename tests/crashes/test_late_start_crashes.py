@@ -11,7 +11,7 @@ from unit.jobs.queue_fixtures import PREEMPTION
 ENDED = ("Succeeded", "Failed")
 
 
-def test_a_death_at_any_write_starts_no_pod_early() -> None:
+def test_a_crash_at_any_write_starts_no_pod_early() -> None:
     def judge(world: World) -> None:
         used = [name for name, pod in pods(world).items() if not is_gated(pod) and pod["status"]["phase"] not in ENDED]
         assert len(used) <= 2, used

@@ -77,7 +77,7 @@ _SCENARIOS: dict[str, tuple[Callable[[CrashingWorld], None], list[str]]] = {
 
 
 @pytest.mark.parametrize("name", _SCENARIOS)
-def test_a_death_at_any_write_is_seen_by_nobody(name: str) -> None:
+def test_a_crash_at_any_write_has_no_visible_effect(name: str) -> None:
     scenario, at_work = _SCENARIOS[name]
 
     def look(title: str, world: CrashingWorld) -> None:
@@ -91,7 +91,7 @@ def test_a_death_at_any_write_is_seen_by_nobody(name: str) -> None:
     run_with_crashes(judged, scenario, look)
 
 
-def test_a_pod_that_has_to_make_room_before_its_gate_is_lifted_waits_and_gets_its_turn() -> None:
+def test_a_pod_that_is_preempted_before_its_gate_is_removed_waits_and_is_admitted_later() -> None:
     world = judged()
     add(world, "low", cpu="2", priority="low")
     world.settle(delayed=[POD])
@@ -131,7 +131,7 @@ def write_to_all(world: World) -> None:
 
 
 @pytest.mark.parametrize("meddle", [delete_pods, delete_workload, write_to_all])
-def test_whoever_meddles_with_a_group_whenever_the_other_one_gets_its_turn_and_nothing_is_left(
+def test_a_write_that_interferes_with_a_group_at_any_time_does_not_block_the_other_group(
     meddle: Callable[[World], None],
 ) -> None:
     def scenario(world: CrashingWorld) -> None:

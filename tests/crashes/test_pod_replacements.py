@@ -52,7 +52,7 @@ def replaced(world: CrashingWorld) -> None:
 
 @pytest.mark.parametrize("features", [None, SLOW])
 @pytest.mark.parametrize("scenario", [preempted, replaced])
-def test_a_death_at_any_write_changes_nothing_in_the_end(
+def test_a_crash_at_any_write_does_not_change_the_final_state(
     scenario: Callable[[CrashingWorld], None], features: Any
 ) -> None:
     def make() -> CrashingWorld:
@@ -90,7 +90,7 @@ def abandoned(world: CrashingWorld) -> None:
 
 
 @pytest.mark.parametrize("scenario", [finished, abandoned])
-def test_nothing_is_left_of_pods_that_are_gone_whoever_died_meanwhile(
+def test_a_crash_at_any_write_leaves_nothing_of_deleted_pods(
     scenario: Callable[[CrashingWorld], None],
 ) -> None:
     def make() -> CrashingWorld:

@@ -19,7 +19,7 @@ def items(world: World) -> list[Wire]:
     return found
 
 
-def test_a_death_at_any_write_leaves_no_child_running_without_its_ancestors_quota() -> None:
+def test_a_crash_at_any_write_leaves_no_child_running_without_the_quota_of_its_ancestor() -> None:
     def story(world: CrashingWorld) -> None:
         add_run(world, "low", priority="low")
         world.advance(2)
@@ -36,7 +36,7 @@ def test_a_death_at_any_write_leaves_no_child_running_without_its_ancestors_quot
     run_with_crashes(lambda: a_training_world(**PREEMPTION), story, look, stride=2)
 
 
-def test_a_death_at_any_write_loses_no_workload_that_others_made() -> None:
+def test_a_crash_at_any_write_loses_no_prebuilt_workload() -> None:
     def story(world: CrashingWorld) -> None:
         a_prebuilt(world)
         put(world, "a", labels={PREBUILT: "ready-made"}, ends=True)
@@ -64,7 +64,7 @@ def test_a_death_at_any_write_loses_no_workload_that_others_made() -> None:
     run_with_crashes(make, story, look, stride=2)
 
 
-def test_a_death_at_any_write_brings_a_lost_workload_back_to_its_job() -> None:
+def test_after_a_crash_at_any_write_a_lost_workload_returns_to_its_job() -> None:
     def story(world: CrashingWorld) -> None:
         add(world, "a")
         world.advance(3)

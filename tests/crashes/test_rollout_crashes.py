@@ -155,7 +155,7 @@ SCENARIOS: dict[str, tuple[Scenario, Judge, int]] = {
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_death_at_any_write_breaks_no_promise_and_changes_no_end(name: str) -> None:
+def test_a_crash_at_any_write_breaks_no_limit_and_does_not_change_the_final_state(name: str) -> None:
     scenario, judge, writes = SCENARIOS[name]
     ends = run_with_crashes(making(judge), scenario, lambda title, world: (ending(world), world.writes))
     expected, written = ends[UNDISTURBED]

@@ -51,7 +51,7 @@ def revisions(world: World) -> list[int]:
 
 
 @pytest.mark.parametrize("policy", ["OrderedReady", "Parallel"])
-def test_a_stateful_set_is_whole_after_a_death_at_any_write(policy: str) -> None:
+def test_a_stateful_set_is_complete_after_a_crash_at_any_write(policy: str) -> None:
     storage = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     spec = {
         "replicas": 3,
@@ -90,7 +90,7 @@ def test_a_stateful_set_is_whole_after_a_death_at_any_write(policy: str) -> None
 
 
 @pytest.mark.parametrize("limits", [{"maxUnavailable": 1}, {"maxUnavailable": 0, "maxSurge": 1}])
-def test_a_daemon_set_is_whole_after_a_death_at_any_write(limits: Object) -> None:
+def test_a_daemon_set_is_complete_after_a_crash_at_any_write(limits: Object) -> None:
     hashed, numbers = TemplateHash(all_schemas()), count()
     spec = {
         "selector": {"matchLabels": LABELS},

@@ -118,7 +118,7 @@ def _plain(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("scenario", [binds_and_releases, makes_and_removes, brings_a_claim, a_node_falls_silent])
-def test_the_end_is_the_same_whenever_somebody_dies(scenario: Callable[[CrashingWorld], None]) -> None:
+def test_a_crash_at_any_write_does_not_change_the_final_state(scenario: Callable[[CrashingWorld], None]) -> None:
     ends = run_with_crashes(a_world, scenario, lambda title, world: seen(world))
     expected = ends[UNDISTURBED]
     assert any(expected)

@@ -120,7 +120,7 @@ def patched(obj: Object, patch: tuple[Object, ...]) -> Object:
 
 
 @given(st.sampled_from(STEPS), POLICIES, NAMES, SERVED, SERVED, st.booleans())
-def test_who_was_sent_to_a_queue_once_is_sent_there_for_good(
+def test_admission_is_idempotent(
     step: Any, policy: AdmissionPolicy, namespace: str, new: Object, old: Object, is_new: bool
 ) -> None:
     operation = "CREATE" if is_new and "CREATE" in step.operations else step.operations[-1]

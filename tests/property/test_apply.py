@@ -228,7 +228,7 @@ def _name(item: Any) -> Any:
 
 
 @given(STEPS)
-def test_what_others_own_outlives_any_apply_without_force(steps: list[tuple[str, str, dict[str, Any]]]) -> None:
+def test_fields_of_other_managers_survive_any_apply_without_force(steps: list[tuple[str, str, dict[str, Any]]]) -> None:
     for how, manager, _, live, new in play(steps):
         if how != "apply" or live is None:
             continue

@@ -31,7 +31,7 @@ def test_printing_and_reading_undo_each_other(drawn: tuple[str, dict[str, Any]])
 
 @given(objects(), st.sampled_from(["foo", "Kind", ""]))
 @settings(max_examples=100, deadline=None)
-def test_an_unknown_field_is_told_and_changes_nothing_else(drawn: tuple[str, dict[str, Any]], extra: str) -> None:
+def test_an_unknown_field_is_reported_and_changes_nothing_else(drawn: tuple[str, dict[str, Any]], extra: str) -> None:
     name, value = drawn
     more = codec.convert(TABLES, name, {**value, extra: {"x": 1}})
     assert more.strict_errors == [f'unknown field "{extra}"']

@@ -115,7 +115,7 @@ def worlds(draw: st.DrawFn) -> World:
 
 @given(worlds())
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-def test_what_is_said_to_help_helps(world: World) -> None:
+def test_the_suggested_changes_help(world: World) -> None:
     for name, task in world.tasks.items():
         about = world.explain(name)
         for step in about.next:
@@ -174,7 +174,7 @@ def is_own(task: TaskInfo, other: TaskInfo) -> bool:
 
 @given(worlds())
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-def test_a_pod_that_lacks_room_is_told_something_that_helps(world: World) -> None:
+def test_a_pod_that_lacks_capacity_gets_a_suggestion_that_helps(world: World) -> None:
     """If it would go on without any limits, capabilities that are enough are found."""
     queues = world.build()
     for name, task in world.tasks.items():

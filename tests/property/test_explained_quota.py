@@ -108,7 +108,7 @@ def submit(draw: st.DrawFn, api: Api, name: str, most: int) -> None:
 
 @given(worlds())
 @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
-def test_what_is_said_to_help_helps(api: Api) -> None:
+def test_the_suggested_changes_help(api: Api) -> None:
     objects, now_s = api.objects, api.now_s
     for kind, key in sorted(objects):
         if kind != "workload" or not is_waiting(objects, key):

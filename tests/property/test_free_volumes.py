@@ -92,7 +92,7 @@ def _is_free(volume: Object) -> bool:
 
 
 @given(st.lists(st.one_of(VOLUMES, st.integers(0, 7)), max_size=20), CLAIMS, st.booleans())
-def test_the_index_finds_what_a_look_at_all_finds(moves: list[Any], claim: Object, only_meant: bool) -> None:
+def test_the_index_finds_the_same_volume_as_a_scan(moves: list[Any], claim: Object, only_meant: bool) -> None:
     index, volumes = AvailableVolumeIndex(), dict[str, Object]()
     for move in moves:
         if isinstance(move, int):

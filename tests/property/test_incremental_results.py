@@ -145,7 +145,7 @@ happenings = st.lists(
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(nodes, min_size=1, max_size=5), happenings)
-def test_what_was_carried_along_is_what_asking_anew_says(first: list[Any], steps: list[tuple[str, Any]]) -> None:
+def test_incremental_results_equal_fresh_ones(first: list[Any], steps: list[tuple[str, Any]]) -> None:
     cluster = Cluster(*first, cycle_plugins=LINEUP)
     for kind, what in steps:
         match kind:

@@ -113,7 +113,7 @@ def check(api: Api) -> None:
 
 
 @given(moves)
-def test_every_pod_is_a_number_in_the_end(moves: list[tuple[Any, ...]]) -> None:
+def test_every_pod_is_counted_in_the_final_status(moves: list[tuple[Any, ...]]) -> None:
     api = told(moves, JobSpec(parallelism=PODS, completions=PODS))
     outcomes = list(api.ended.values())
     expected = (outcomes.count("Succeeded"), outcomes.count("Failed"))
@@ -121,7 +121,7 @@ def test_every_pod_is_a_number_in_the_end(moves: list[tuple[Any, ...]]) -> None:
 
 
 @given(moves)
-def test_every_index_that_succeeded_is_told_in_the_end(moves: list[tuple[Any, ...]]) -> None:
+def test_every_index_that_succeeded_is_in_the_final_status(moves: list[tuple[Any, ...]]) -> None:
     api = told(moves, JobSpec(parallelism=PODS, completions=PODS, is_indexed=True))
     done = {int(uid[1:]) for uid, phase in api.ended.items() if phase == "Succeeded"}
     assert api.completed == CompletionIndexes.of(done)

@@ -163,7 +163,7 @@ def _fate(pod: Object) -> str:
 
 @settings(max_examples=30)  # an example is the whole life of a Job on an embedded server
 @given(st.data(), st.lists(moves, max_size=20), st.sampled_from(SPECS))
-def test_who_ended_is_counted_once_whatever_happens(data: Any, moves: list[tuple[Any, ...]], spec: Object) -> None:
+def test_every_finished_pod_is_counted_once(data: Any, moves: list[tuple[Any, ...]], spec: Object) -> None:
     play = Play(data.draw, **spec)
     for name, *arguments in moves:
         getattr(play, name)(*arguments)

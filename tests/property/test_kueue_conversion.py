@@ -83,7 +83,7 @@ def test_what_one_version_writes_over_the_other_is_never_undone_by_what_was_kept
         ]
     ),
 )
-def test_annotations_that_somebody_made_up_change_neither_names_nor_versions_and_stop_nothing(
+def test_forged_annotations_change_neither_names_nor_versions_and_break_no_conversion(
     data: st.DataObject, kind: str, text: str
 ) -> None:
     version, key, other = data.draw(
@@ -99,9 +99,7 @@ def test_annotations_that_somebody_made_up_change_neither_names_nor_versions_and
 @pytest.mark.parametrize("kind", KINDS)
 @settings(deadline=None, max_examples=60)
 @given(data=st.data())
-def test_rules_judge_whatever_the_schema_lets_in_and_what_stays_as_it_is_may_stay(
-    kind: str, data: st.DataObject
-) -> None:
+def test_validation_never_raises_and_accepts_unchanged_objects(kind: str, data: st.DataObject) -> None:
     old, new = (data.draw(objects(kind, version)) for version in ("v1beta2", "v1beta1"))
     for each in validate_object(new, old).problems + validate_object(old, None).problems:
         assert str(each)

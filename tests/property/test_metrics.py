@@ -91,7 +91,7 @@ class Life:
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(steps, min_size=15, max_size=50))
-def test_what_is_told_of_gates_equals_a_look_at_all_pods(taken: list[tuple[str, Any]]) -> None:
+def test_gate_metrics_equal_a_recount_of_all_pods(taken: list[tuple[str, Any]]) -> None:
     life = Life()
     for name, how in taken:
         getattr(life, name)(how)

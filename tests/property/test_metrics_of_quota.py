@@ -74,7 +74,7 @@ def told(roll: UnadmittedWorkloads) -> dict[str, int]:
         max_size=20,
     )
 )
-def test_who_is_not_admitted_and_who_is_finished_equal_a_recount(steps: list[tuple[str, str, Any]]) -> None:
+def test_pending_and_finished_workloads_equal_a_recount(steps: list[tuple[str, str, Any]]) -> None:
     roll, known = UnadmittedWorkloads(), dict[str, Workload]()
     for name, queue, status in steps:
         if status is None:

@@ -213,7 +213,7 @@ def _act(pair: Pair, draw: Any) -> None:
 
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
-def test_what_starts_is_what_counting_everything_anew_would_start(data: st.DataObject) -> None:
+def test_the_started_workloads_equal_those_of_a_full_recount(data: st.DataObject) -> None:
     pair = Pair()
     for _ in range(data.draw(st.integers(5, 40))):
         for _ in range(data.draw(st.integers(1, 3))):

@@ -77,7 +77,9 @@ def begun() -> QueueSimulation:
 
 @settings(max_examples=150, deadline=None)
 @given(lives)
-def test_no_limit_is_broken_no_gate_lifted_twice_and_nobody_stranded(taken: list[tuple[str, tuple[Any, ...]]]) -> None:
+def test_no_limit_is_broken_no_gate_is_removed_twice_and_no_pod_is_lost(
+    taken: list[tuple[str, tuple[Any, ...]]],
+) -> None:
     simulation = begun()
     for name, args in taken:
         take(simulation, name, args)
@@ -94,7 +96,7 @@ def test_no_limit_is_broken_no_gate_lifted_twice_and_nobody_stranded(taken: list
 
 @settings(max_examples=150, deadline=None)
 @given(lives)
-def test_a_pod_is_called_a_shortage_only_if_it_does_not_fit_when_terminating_pods_are_gone(
+def test_a_pod_is_unschedulable_only_if_it_does_not_fit_when_terminating_pods_are_gone(
     taken: list[tuple[str, tuple[Any, ...]]],
 ) -> None:
     simulation = begun()
@@ -108,7 +110,7 @@ def test_a_pod_is_called_a_shortage_only_if_it_does_not_fit_when_terminating_pod
 
 @settings(max_examples=40, deadline=None)  # each example runs a whole life twice
 @given(lives)
-def test_told_the_same_it_does_the_same(taken: list[tuple[str, tuple[Any, ...]]]) -> None:
+def test_equal_events_have_equal_effects(taken: list[tuple[str, tuple[Any, ...]]]) -> None:
     simulation = begun()
     for name, args in taken:
         take(simulation, name, args)

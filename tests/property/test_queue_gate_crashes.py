@@ -116,7 +116,7 @@ def check_nothing_leaked(simulation: QueueSimulation) -> None:
     assert {queue: simulation.scheduler.queues.usage(queue) for queue in LIMITS} == usage
 
 
-def test_the_story_is_told_to_its_end_when_nobody_dies() -> None:
+def test_the_scenario_completes_without_a_crash() -> None:
     simulation = story_until(STEPS - 1)
     finish(simulation)
     waiting = {name for name, wire in simulation.api.pods.items() if not node_of(wire)}
@@ -124,7 +124,7 @@ def test_the_story_is_told_to_its_end_when_nobody_dies() -> None:
     check_nothing_leaked(simulation)
 
 
-def test_a_death_at_any_point_loses_nobody_and_promises_nothing_twice_or_too_much() -> None:
+def test_a_crash_at_any_point_loses_no_pod_and_no_capacity_is_promised_twice() -> None:
     points: Counter[str] = Counter()
     for step in range(STEPS):
         simulation = story_until(step)
@@ -151,7 +151,7 @@ def test_a_death_at_any_point_loses_nobody_and_promises_nothing_twice_or_too_muc
     assert len(points) == 6
 
 
-def test_one_death_after_the_other_does_no_more_harm_than_one() -> None:
+def test_repeated_crashes_lose_no_pod() -> None:
     """Each lives for a few steps, and what it had under way arrives after it died."""
     for life in range(1, 16):
         simulation = QueueSimulation()
@@ -162,7 +162,7 @@ def test_one_death_after_the_other_does_no_more_harm_than_one() -> None:
         check_nothing_leaked(simulation)
 
 
-def test_a_patch_of_the_dead_that_comes_after_its_successor_began_is_counted_and_strands_nobody() -> None:
+def test_a_late_patch_of_a_crashed_scheduler_is_counted_by_its_successor() -> None:
     """Election keeps successors waiting until that is over; who does without has a promise too many at worst."""
     arrived = 0
     for step in range(STEPS):

@@ -67,7 +67,7 @@ def fits_without(objects: list[Any], gone: tuple[str, ...]) -> bool:
 
 @settings(max_examples=150, deadline=None)
 @given(worlds())
-def test_room_is_made_by_those_who_may_go_and_by_nobody_else(objects: list[Any]) -> None:
+def test_only_permitted_and_needed_victims_are_chosen(objects: list[Any]) -> None:
     queues = Queues(*objects, conf=_BOTH)
     tasks = {each.uid: each for each in objects if isinstance(each, TaskInfo)}
     asking = tasks["u-p"]

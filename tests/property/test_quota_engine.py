@@ -241,7 +241,7 @@ def test_every_decision_holds_against_the_formulas(chance: Random) -> None:
 
 @_steps
 @given(st.randoms(use_true_random=False))
-def test_nobody_stays_parked_whom_a_fresh_engine_would_admit(chance: Random) -> None:
+def test_no_workload_stays_parked_that_a_fresh_engine_would_admit(chance: Random) -> None:
     """Waking only who could be helped strands nobody."""
     world = World(chance)
     for _ in range(chance.randint(1, 20)):
@@ -284,7 +284,7 @@ def _evicted(effects: list[Effect]) -> list[str]:
 
 @_steps
 @given(st.randoms(use_true_random=False))
-def test_one_cycle_comes_to_what_one_round_at_a_time_comes_to(chance: Random) -> None:
+def test_one_cycle_equals_one_round_at_a_time(chance: Random) -> None:
     first, second = both_ways(chance, chance.randint(1, 12))
     admitted = {each.key for each in second if isinstance(each, Admit)}
     if admitted.isdisjoint(_evicted(second)):
@@ -302,7 +302,7 @@ def test_one_cycle_evicts_no_more_than_one_round_at_a_time(chance: Random) -> No
 
 @_steps
 @given(st.randoms(use_true_random=False))
-def test_an_engine_that_starts_anew_admits_nobody_more_and_claims_as_much(chance: Random) -> None:
+def test_a_restarted_engine_admits_no_further_workload_and_has_the_same_usage(chance: Random) -> None:
     world = World(chance)
     for _ in range(chance.randint(1, 15)):
         world.step()

@@ -62,7 +62,7 @@ class World:
 
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False))
-def test_whoever_others_went_for_is_admitted_when_the_last_has_gone(chance: Random) -> None:
+def test_a_preemptor_is_admitted_when_its_last_victim_is_gone(chance: Random) -> None:
     world = World(chance)
     for _ in range(chance.randint(4, 10)):
         world.submit(chance.randint(0, 1))
@@ -82,7 +82,7 @@ def test_whoever_others_went_for_is_admitted_when_the_last_has_gone(chance: Rand
     assert not strong & world.owed, "they wait though all have gone"
 
 
-def test_room_that_is_owed_to_somebody_is_no_reason_not_to_reclaim() -> None:
+def test_quota_reserved_for_a_preemptor_does_not_prevent_a_reclaim() -> None:
     """One is free, but not for long: it belongs to a claim. Whoever comes then takes back what is his own."""
     api = Api()
     for name, cpu in (("a", 3), ("b", 0), ("c", 3)):

@@ -92,7 +92,7 @@ class World:
 
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False))
-def test_a_cycle_admits_whom_one_of_each_queue_at_a_time_would_and_in_that_order(chance: Random) -> None:
+def test_a_cycle_admits_the_same_workloads_in_the_same_order_as_one_of_each_queue_at_a_time(chance: Random) -> None:
     world = World(chance)
     for _ in range(chance.randint(1, 4)):
         world.submit(chance.randint(1, 8))

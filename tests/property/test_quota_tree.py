@@ -34,7 +34,7 @@ _steps = st.lists(
 
 @settings(max_examples=300, deadline=None)
 @given(_steps)
-def test_the_tree_says_what_the_formulas_say(steps: list[Any]) -> None:
+def test_the_tree_equals_the_formulas(steps: list[Any]) -> None:
     tree, queues, cohorts, held = QuotaTree(), {}, {}, []
     for step in steps:
         match step:

@@ -95,7 +95,7 @@ def _is_ready(pod: Object) -> bool:
 
 
 @given(st.data(), st.integers(0, 7))
-def test_pods_go_in_the_order_of_the_rules(data: Any, count: int) -> None:
+def test_pods_are_deleted_in_the_order_of_the_rules(data: Any, count: int) -> None:
     drawn = [data.draw(a_pod(uid)) for uid in "abcdefg"[: data.draw(st.integers(1, 7))]]
     related = on_nodes(drawn)
     going = pods_to_delete(drawn, related, count, NOW_S)

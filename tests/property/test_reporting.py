@@ -139,7 +139,7 @@ def settled(steps: list[Step]) -> Cluster:
 
 @settings(max_examples=80)
 @given(STEPS)
-def test_a_quiet_cluster_has_statuses_that_a_plain_count_comes_to(steps: list[Step]) -> None:
+def test_in_a_quiet_cluster_statuses_equal_a_plain_count(steps: list[Step]) -> None:
     cluster = settled(steps)
     for name in cluster.groups:
         members = [pod for pod in cluster.pods.values() if pod.get("group") == name]
@@ -167,7 +167,7 @@ def test_a_quiet_cluster_has_statuses_that_a_plain_count_comes_to(steps: list[St
 
 @settings(max_examples=40)  # an example is two whole clusters
 @given(STEPS, st.integers(0, 2**32))
-def test_a_reporter_that_starts_anew_has_nothing_to_add(steps: list[Step], seed: int) -> None:
+def test_a_restarted_reporter_writes_nothing(steps: list[Step], seed: int) -> None:
     cluster = settled(steps)
     again = Cluster()
     again.adopt(cluster, seed)

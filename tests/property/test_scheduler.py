@@ -65,7 +65,7 @@ def take(simulation: SchedulerSimulation, name: str, args: tuple[Any, ...]) -> N
 
 @settings(max_examples=120, deadline=None)
 @given(lives, st.booleans())
-def test_nobody_is_bound_twice_forgotten_or_where_there_is_no_room(
+def test_no_pod_is_bound_twice_forgotten_or_bound_to_a_full_node(
     taken: list[tuple[str, tuple[Any, ...]]], minds_gates: bool
 ) -> None:
     simulation = SchedulerSimulation(minds_gates=minds_gates)
@@ -95,7 +95,9 @@ rounds = st.lists(st.tuples(LIES, LIES, st.sampled_from(DISTURBED)), min_size=6,
 
 @settings(max_examples=100, deadline=None)
 @given(rounds)
-def test_room_that_may_be_taken_is_never_given_away(taken: list[tuple[str, str, tuple[str, tuple[Any, ...]]]]) -> None:
+def test_capacity_that_may_be_in_use_is_never_given_away(
+    taken: list[tuple[str, str, tuple[str, tuple[Any, ...]]]],
+) -> None:
     simulation = SchedulerSimulation()
     simulation.api.put_node("n2")
     for name in "ab":
@@ -116,7 +118,7 @@ def test_room_that_may_be_taken_is_never_given_away(taken: list[tuple[str, str, 
 
 @settings(max_examples=40, deadline=None)  # each example runs a whole life twice
 @given(lives)
-def test_told_the_same_it_does_the_same(taken: list[tuple[str, tuple[Any, ...]]]) -> None:
+def test_equal_events_have_equal_effects(taken: list[tuple[str, tuple[Any, ...]]]) -> None:
     simulation = SchedulerSimulation()
     for name, args in taken:
         take(simulation, name, args)

@@ -64,7 +64,7 @@ def finish(simulation: SchedulerSimulation) -> None:
             assert simulation.api.bound[wire["metadata"]["uid"]] == node_of(wire)
 
 
-def test_a_death_at_any_point_loses_nobody_and_binds_nobody_twice() -> None:
+def test_a_crash_at_any_point_loses_no_pod_and_binds_no_pod_twice() -> None:
     points: Counter[str] = Counter()
     for step in range(1 + TURNS * len(HANDS)):
         simulation = story_until(step)
@@ -82,7 +82,7 @@ def test_a_death_at_any_point_loses_nobody_and_binds_nobody_twice() -> None:
     assert len(points) == 5
 
 
-def test_one_death_after_the_other_does_no_more_harm_than_one() -> None:
+def test_repeated_crashes_lose_no_pod() -> None:
     """Each lives for a few steps, and what it had under way arrives after it died."""
     for life in range(1, 12):
         simulation = SchedulerSimulation()

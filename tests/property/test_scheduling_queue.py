@@ -192,7 +192,7 @@ def _slow_facts(each: SlowPod) -> tuple[Any, ...]:
 
 @settings(max_examples=200, deadline=None)
 @given(lives)
-def test_the_queue_does_what_a_slow_one_does_that_looks_at_everybody(taken: list[tuple[str, Any]]) -> None:
+def test_the_queue_equals_a_slow_reference(taken: list[tuple[str, Any]]) -> None:
     both = Both()
     for name, how in taken:
         getattr(both, name)(how)

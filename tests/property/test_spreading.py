@@ -218,7 +218,7 @@ def _key(wire: Object) -> tuple[str, str, str]:
 
 @settings(max_examples=75, deadline=None)
 @given(st.lists(nodes(), min_size=1, max_size=6), defaults, happenings, asked_pods)
-def test_spreading_is_what_counting_everything_anew_says(
+def test_spreading_equals_a_full_recount(
     first: list[Object], chosen: list[Object] | None, steps: list[tuple[str, Any]], asked: list[Object]
 ) -> None:
     world = World(first, chosen)
@@ -267,7 +267,7 @@ def _one_of_many(number: int, zone: int) -> Object:
 
 @settings(max_examples=25, deadline=None)  # each step asks all of many nodes anew
 @given(moves)
-def test_among_many_nodes_what_is_carried_along_is_what_asking_anew_says(steps: list[tuple[str, int]]) -> None:
+def test_with_many_nodes_incremental_results_equal_a_full_recount(steps: list[tuple[str, int]]) -> None:
     """One pod on every node to begin with, so that domains are even, and any of them may become the smallest."""
     world = World([_one_of_many(number, number % 3) for number in range(MANY)], None)
     matrix, cycle = world.cluster.matrix, world.cluster.cycle

@@ -98,7 +98,7 @@ class Cluster:
 
 
 @given(clusters, arrivals)
-def test_what_is_promised_is_there_once_they_are_gone_and_who_could_be_promised_something_is(
+def test_every_nomination_fits_when_terminating_pods_are_gone_and_every_pod_that_would_fit_is_nominated(
     nodes: list[tuple[int, list[tuple[int, float | None]]]], wanted: list[tuple[int, int, bool]]
 ) -> None:
     cluster = Cluster(nodes)
@@ -116,7 +116,7 @@ def test_what_is_promised_is_there_once_they_are_gone_and_who_could_be_promised_
 
 
 @given(clusters, arrivals)
-def test_when_time_is_up_all_that_wait_are_a_shortage_and_nobody_is_promised_anything(
+def test_when_terminating_pods_are_overdue_all_waiting_pods_are_unschedulable_without_a_nomination(
     nodes: list[tuple[int, list[tuple[int, float | None]]]], wanted: list[tuple[int, int, bool]]
 ) -> None:
     cluster = Cluster(nodes)
@@ -127,7 +127,7 @@ def test_when_time_is_up_all_that_wait_are_a_shortage_and_nobody_is_promised_any
 
 
 @given(clusters, equals)
-def test_when_they_are_gone_whoever_was_promised_room_has_a_node_among_equals(
+def test_when_terminating_pods_are_gone_nominated_pods_are_bound(
     nodes: list[tuple[int, list[tuple[int, float | None]]]], wanted: list[tuple[int, int, bool]]
 ) -> None:
     cluster = Cluster(nodes)

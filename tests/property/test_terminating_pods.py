@@ -322,7 +322,7 @@ residents = st.lists(
     ],
 )
 @given(residents, st.integers(0, 4), st.lists(steps, min_size=4, max_size=16))
-def test_shortages_are_told_where_there_are_any_and_promises_without_nodes_stand_in_no_ones_way(
+def test_only_true_shortages_are_unschedulable_and_promises_without_nodes_block_no_pod(
     there: list[tuple[str, int, str, int]], room: int, taken: list[tuple[str, tuple[Any, ...]]]
 ) -> None:
     cluster = Judged()

@@ -96,7 +96,7 @@ def seen(outcome: Outcome) -> str:
 @pytest.mark.parametrize("plugin", PLUGINS)
 @settings(max_examples=20)  # an example is up to 30 scheduling cycles, and there is one run per plugin
 @given(st.lists(STEPS, min_size=10, max_size=30))
-def test_remembered_answers_about_volumes_are_those_of_asking_anew(plugin: str, steps: list[tuple[str, Any]]) -> None:
+def test_cached_volume_results_equal_fresh_ones(plugin: str, steps: list[tuple[str, Any]]) -> None:
     """Of each plugin alone, so that none is helped by what another one looks at."""
     others = [{"name": each} for each in PLUGINS if each != plugin]
     cluster = Cluster(*NODES, plugins={"multiPoint": {"disabled": others}})

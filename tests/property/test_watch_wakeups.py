@@ -62,7 +62,7 @@ def act(server: Embedded, verb: str, namespace: str, name: str, value: Any) -> N
 
 @settings(max_examples=60)
 @given(steps)
-def test_waking_only_who_may_be_concerned_loses_nothing(todo: list[tuple[str, str, str, Any]]) -> None:
+def test_waking_only_matching_watches_loses_no_event(todo: list[tuple[str, str, str, Any]]) -> None:
     server = Embedded(namespace="a")
     server.post("/api/v1/namespaces", {"metadata": {"name": "b"}})
     store = server.api.store
@@ -116,7 +116,7 @@ def change(namespace: str, before: dict[str, str] | None, after: dict[str, str])
     return StoreChange(Revision(1), item(after), None if before is None else item(before), False)
 
 
-def test_who_pins_a_value_is_found_by_what_it_was_and_what_it_is() -> None:
+def test_a_watch_of_one_value_is_found_by_the_old_and_by_the_new_value() -> None:
     followers: WatchIndex[str] = WatchIndex()
     followers.add("n1", WatchScope("", "spec.nodeName", "n1"))
     followers.add("n2", WatchScope("", "spec.nodeName", "n2"))

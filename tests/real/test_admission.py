@@ -278,7 +278,7 @@ def test_a_limit_of_nothing_is_kept_and_warned_about(server: Server) -> None:
     assert (later.status, warnings(later)) == (200, [])
 
 
-def test_a_limit_of_pods_is_kept_and_said_to_have_no_effect(server: Server) -> None:
+def test_a_limit_of_pods_is_stored_with_a_warning_that_it_has_no_effect(server: Server) -> None:
     pods = {**QUEUE, "metadata": {"name": "few-pods"}, "spec": {"capability": {"pods": "1"}}}
     answer = sent(server, "POST", QUEUES, pods, as_alice=True)
     assert (answer.status, answer.json()["spec"]["capability"]["pods"]) == (201, "1")

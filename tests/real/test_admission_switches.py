@@ -69,9 +69,7 @@ def run(server: Server, log: Path, *flags: str) -> SchedulerProcess:
     return running
 
 
-def test_pods_that_slipped_in_ungated_wait_all_the_same_and_gated_ones_are_found(
-    server: Server, tmp_path: Path
-) -> None:
+def test_ungated_pods_wait_too_and_gated_pods_are_found(server: Server, tmp_path: Path) -> None:
     """At first there is no scheduler, and on the real server no door either: what came in is what it is."""
     first = create(server, "a-first")
     assert has_gate(first) == (server.name == "embedded")
@@ -91,7 +89,7 @@ def test_pods_that_slipped_in_ungated_wait_all_the_same_and_gated_ones_are_found
         running.stop()
 
 
-def test_gates_that_are_there_when_the_feature_goes_off_are_lifted(server: Server, tmp_path: Path) -> None:
+def test_existing_gates_are_removed_when_the_feature_is_switched_off(server: Server, tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         create(server, name, gated=True)
     running = SchedulerProcess(server, tmp_path / "off.log", "--no-leader-elect", *OFF)

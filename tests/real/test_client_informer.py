@@ -142,7 +142,7 @@ def test_an_informer_outlives_its_server(stage: Stage) -> None:
     asyncio.run(run())
 
 
-def test_writes_have_the_outcomes_that_the_table_says(stage: Stage) -> None:
+def test_writes_have_the_outcomes_of_the_table(stage: Stage) -> None:
     async def run() -> None:
         transport = connect(stage.server)
         write = writer(transport)

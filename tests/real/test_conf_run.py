@@ -101,7 +101,7 @@ def test_a_conf_that_is_wrong_is_refused_with_its_line_before_anything_starts(se
     assert f'{file}:10: tiers[1].plugins[0].name: Unsupported value: "tdm"' in done.stderr
 
 
-def test_u13_an_important_pod_behind_the_gate_takes_the_place_of_another_and_is_never_called_a_shortage(
+def test_u13_a_gated_pod_of_higher_priority_preempts_another_and_is_never_unschedulable(
     server: Server, tmp_path: Path
 ) -> None:
     running = SchedulerProcess(server, tmp_path / "run.log", "--config", str(CONF), "--scheduler-name", "volcano")

@@ -105,7 +105,7 @@ def clusters(
     ours.stop()
 
 
-def test_every_story_ends_the_same_on_both_clusters(
+def test_every_scenario_ends_the_same_on_both_clusters(
     clusters: ServerPair, kube_binaries: Path, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     managers: list[Process] = []

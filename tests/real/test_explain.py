@@ -81,7 +81,7 @@ def explained(server: Server, name: str) -> list[str]:
     return printed.splitlines()
 
 
-def test_queues_are_shown_below_their_parents_with_what_is_used_and_who_waits(server: Server) -> None:
+def test_queues_are_shown_below_their_parents_with_usage_and_waiting_pods(server: Server) -> None:
     code, printed, complaint = asked(server, "queues")
     assert (code, complaint) == (0, "")
     head, *rows = (line for line in printed.splitlines() if "default" not in line)
@@ -107,7 +107,7 @@ def test_queues_as_json_have_limits_too(server: Server) -> None:
     assert (int(document["revision"]) > 0, document["missing"], document["problems"]) == (True, [], {})
 
 
-def test_a_pod_behind_a_full_ancestor_is_told_the_numbers(server: Server) -> None:
+def test_a_pod_below_a_full_ancestor_is_explained_with_numbers(server: Server) -> None:
     *lines, revision = explained(server, "large")
     assert lines == [
         "pod teams/large: it waits for its queue",
@@ -123,7 +123,7 @@ def test_a_pod_behind_a_full_ancestor_is_told_the_numbers(server: Server) -> Non
     assert re.fullmatch(r"as of revision \d+", revision)
 
 
-def test_a_foreign_gate_is_shown_first_with_who_set_it_and_when(server: Server) -> None:
+def test_a_foreign_gate_is_shown_first_with_its_manager_and_time(server: Server) -> None:
     lines = explained(server, "approved")
     assert lines[0] == "pod teams/approved: it waits for somebody else's gate, then for its queue"
     assert lines[3].startswith(f"  gate {APPROVAL} (set by kubectl-create, <age> ago): a gate that is not ours")
@@ -131,7 +131,7 @@ def test_a_foreign_gate_is_shown_first_with_who_set_it_and_when(server: Server) 
     assert lines[6] == f"  kubectl-create has to lift {APPROVAL}"
 
 
-def test_a_missing_queue_a_short_gang_and_others_are_told_plainly(server: Server) -> None:
+def test_a_missing_queue_an_incomplete_gang_and_other_causes_are_explained(server: Server) -> None:
     assert "  queue nowhere (QueueNotFound): queue nowhere does not exist" in explained(server, "homeless")
     assert "  group pair (NotEnoughTasks): its PodGroup pair has 1 pods and needs 2" in explained(server, "alone")
     assert explained(server, "running")[0] == "pod teams/running: it is on node node-1 (Pending): nothing holds it"

@@ -120,7 +120,7 @@ def test_workloads_are_chosen_by_state_and_by_job(server: Server) -> None:
     assert {each["name"] for each in document["workloads"]} == {"holder", "held-back", "of-train", "of-single"}
 
 
-def test_who_is_behind_a_gate_is_listed_with_the_gate(server: Server) -> None:
+def test_gated_workloads_are_listed_with_their_gate(server: Server) -> None:
     head, *rows = printed(server, "workloads", "--gated")
     assert head.split()[:2] == ["TYPE", "NAME"]
     assert sorted(row.split()[:3] for row in rows) == [
@@ -129,7 +129,7 @@ def test_who_is_behind_a_gate_is_listed_with_the_gate(server: Server) -> None:
     ]
 
 
-def test_a_job_that_waits_is_told_what_is_missing_and_who_has_it(server: Server) -> None:
+def test_a_waiting_job_is_explained_with_the_missing_quota_and_its_holders(server: Server) -> None:
     lines = printed(server, "explain", "job", "train")
     assert lines[0].startswith(f"job {NAMESPACE}/train: it waits for quota in ClusterQueue cq, ")
     assert "  2 cpu in any: asked 3, available 1, at most 4" in lines
@@ -140,7 +140,7 @@ def test_a_job_that_waits_is_told_what_is_missing_and_who_has_it(server: Server)
     assert document["accounts"][0]["lacks"][0]["missing"] == "2"
 
 
-def test_a_job_without_a_workload_is_told_why(server: Server) -> None:
+def test_a_job_without_a_workload_is_explained(server: Server) -> None:
     gated = printed(server, "explain", "job", "gated")
     assert gated[0].startswith(
         f"job {NAMESPACE}/gated: it is gated by example.com/data: no Workload is made of it, for "
@@ -151,14 +151,14 @@ def test_a_job_without_a_workload_is_told_why(server: Server) -> None:
     assert "nobody has made a Workload of it" in nobodys[0]
 
 
-def test_a_pod_behind_kueues_gate_is_told_its_workload(server: Server) -> None:
+def test_a_pod_with_kueues_gate_is_explained_with_its_workload(server: Server) -> None:
     lines = printed(server, "explain", "pod", "single")
     assert lines[0] == f"pod {NAMESPACE}/single: it waits for the admission of its Workload"
     assert any(line.startswith("  gate kueue.x-k8s.io/admission") and "of-single" in line for line in lines)
     assert any(line.startswith(f"workload {NAMESPACE}/of-single: it waits for quota") for line in lines)
 
 
-def test_what_is_not_there_is_said_with_what_may_have_been_meant(server: Server) -> None:
+def test_a_missing_object_is_reported_with_similar_names(server: Server) -> None:
     code, _, complaint = asked(server, "explain", "workload", "train", "-n", NAMESPACE)
     assert (code, f"did you mean {NAMESPACE}/of-train?" in complaint) == (1, True)
     code, _, complaint = asked(server, "explain", "deployment", "web")

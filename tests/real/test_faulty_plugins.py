@@ -251,7 +251,9 @@ def reason_of(server: Server, name: str) -> str:
     return scheduled_reason(get_pod(server, name))
 
 
-def test_each_pod_that_the_plugin_fails_says_why_and_all_others_are_bound(server: Server, scheduler: Process) -> None:
+def test_each_pod_that_the_plugin_fails_has_the_cause_and_all_other_pods_are_bound(
+    server: Server, scheduler: Process
+) -> None:
     create_pod(server, our_pod("first"))
     wait_for(lambda: is_bound(get_pod(server, "first")), scheduler, LIMIT_S)
     for name in EXPECTED:

@@ -65,7 +65,7 @@ def agree(servers: ServerPair, story: Any) -> Any:
     return real
 
 
-def test_gates_are_listed_with_who_set_them(servers: ServerPair) -> None:
+def test_gates_are_listed_with_their_owner(servers: ServerPair) -> None:
     def story(server: Server) -> Any:
         namespace = namespaced(server, f"{NAMESPACE}-list")
         create(server, namespace, "a", MINE, OTHER)
@@ -125,7 +125,7 @@ def test_two_that_lift_at_once_lift_each_gate_once(servers: ServerPair) -> None:
     assert agree(servers, story) == (40, True)
 
 
-def test_who_may_not_lift_gets_the_servers_words_for_every_pod(servers: ServerPair) -> None:
+def test_a_user_without_the_right_gets_the_servers_error_for_every_pod(servers: ServerPair) -> None:
     def story(server: Server) -> Any:
         namespace = namespaced(server, f"{NAMESPACE}-deny")
         hook = {
@@ -162,7 +162,7 @@ def test_who_may_not_lift_gets_the_servers_words_for_every_pod(servers: ServerPa
     assert agree(servers, story) == (1, True, True)
 
 
-def test_an_unreachable_server_is_told_in_one_line(servers: ServerPair, tmp_path: Any) -> None:
+def test_an_unreachable_server_is_reported_in_one_line(servers: ServerPair, tmp_path: Any) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(servers.ours.kubeconfig.read_text().replace(servers.ours.address, "127.0.0.1:9"))
     run = subprocess.run(

@@ -193,7 +193,7 @@ def without_words(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", ["v1", "v2", "v1beta1"])
-def test_the_schemas_and_operations_of_custom_kinds_are_told_the_same(prepared: ServerPair, name: str) -> None:
+def test_the_schemas_and_operations_of_custom_kinds_are_published_the_same(prepared: ServerPair, name: str) -> None:
     def ask(server: Server) -> Seen:
         return Seen(200, {}, told_of(server, name))
 
@@ -201,7 +201,7 @@ def test_the_schemas_and_operations_of_custom_kinds_are_told_the_same(prepared: 
     prepared.judge(list(differences(f"the schemas of {GROUP}/{name}", "GET /openapi/v3", real, ours)))
 
 
-def test_approval_of_the_community_is_told_the_same(prepared: ServerPair) -> None:
+def test_the_condition_of_api_approval_is_the_same(prepared: ServerPair) -> None:
     name, path = "trials.sig.k8s.io", f"{DEFINITIONS}/trials.sig.k8s.io"
 
     def approved(server: Server) -> dict[str, Any]:
@@ -233,7 +233,7 @@ def test_approval_of_the_community_is_told_the_same(prepared: ServerPair) -> Non
     assert real == ours
 
 
-def test_aggregated_discovery_tells_of_custom_kinds(prepared: ServerPair) -> None:
+def test_aggregated_discovery_lists_custom_kinds(prepared: ServerPair) -> None:
     def ask(server: Server) -> Seen:
         accept = {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
         groups = server.request("GET", "/apis", accept).json()["items"]

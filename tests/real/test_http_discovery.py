@@ -115,7 +115,7 @@ def test_an_unchanged_discovery_is_not_sent_again(servers: ServerPair) -> None:
     assert real == ours
 
 
-def test_the_table_of_served_groups_is_what_discovery_says(servers: ServerPair) -> None:
+def test_the_table_of_served_groups_equals_discovery(servers: ServerPair) -> None:
     def ask(server: Server) -> set[str]:
         return {group["name"] for group in server.request("GET", "/apis").json()["groups"]}
 

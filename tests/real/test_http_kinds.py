@@ -144,5 +144,5 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_every_kind_lives_the_same_on_both(servers: ServerPair, case: Case) -> None:
+def test_every_kind_has_the_same_life_cycle_on_both_servers(servers: ServerPair, case: Case) -> None:
     servers.compare(case)

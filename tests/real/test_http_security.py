@@ -204,7 +204,7 @@ def normal(server: Server, answer: Answer) -> Seen:
 
 
 @pytest.mark.parametrize("who", BEARERS)
-def test_who_may_do_what(servers: ServerPair, who: str) -> None:
+def test_each_user_may_do_the_same_on_both_servers(servers: ServerPair, who: str) -> None:
     def look(server: Server) -> list[tuple[str, Answer]]:
         headers = BEARERS[who](server)
         return [(f"{method} {path}", ask(server, method, path, headers, body)) for method, path, body in WHAT]
@@ -222,7 +222,9 @@ CERTIFICATES: dict[str, Callable[[Path], Path]] = {
 
 @pytest.mark.parametrize("who", CERTIFICATES)
 @pytest.mark.parametrize("token", ["", "wrong", ALICE])
-def test_who_may_do_what_with_a_certificate(servers: ServerPair, tmp_path: Path, who: str, token: str) -> None:
+def test_each_certificate_may_do_the_same_on_both_servers(
+    servers: ServerPair, tmp_path: Path, who: str, token: str
+) -> None:
     certificate = CERTIFICATES[who](tmp_path / "client.pem")
     headers = bearing(token) if token else {}
 

@@ -75,7 +75,7 @@ def is_running(server: Server, *names: str) -> list[str] | None:
     return [name for name, each in found.items() if each["spec"]["suspend"] is False] or None
 
 
-def test_an_invented_kind_waits_for_quota_takes_less_and_makes_room(server: Server) -> None:
+def test_a_custom_job_kind_waits_for_quota_is_admitted_partially_and_releases_its_quota(server: Server) -> None:
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     send(server, "POST", definitions, DEFINITION)
     for plural, kind, obj in (

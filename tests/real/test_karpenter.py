@@ -64,7 +64,7 @@ def test_pods_without_a_node_get_a_machine_each_from_none(cluster: KarpenterClus
     assert cluster.machines("plain") == 2
 
 
-def test_a_pod_behind_somebody_elses_gate_gets_its_machine_when_that_is_lifted_and_not_before(
+def test_a_pod_with_a_foreign_gate_gets_its_machine_only_after_the_gate_is_removed(
     cluster: KarpenterCluster,
 ) -> None:
     cluster.queue("foreign", "2")
@@ -86,7 +86,7 @@ def test_without_gates_machines_are_bought_for_the_pods_that_their_queue_blocks(
     assert cluster.reasons("off") == {"Unschedulable": 4}
 
 
-def test_with_gates_exactly_those_machines_are_bought_that_the_queue_has_room_for(cluster: KarpenterCluster) -> None:
+def test_with_gates_exactly_the_machines_that_the_queue_limit_allows_are_bought(cluster: KarpenterCluster) -> None:
     cluster.queue("on", "2")
     cluster.application("on", gated=True)
     cluster.until_bound("on-driver", "on-executor-1")
@@ -95,7 +95,7 @@ def test_with_gates_exactly_those_machines_are_bought_that_the_queue_has_room_fo
     assert cluster.reasons("on") == {"SchedulingGated": 4}
 
 
-def test_when_the_queue_has_room_again_the_next_pod_gets_its_machine_from_then_on(cluster: KarpenterCluster) -> None:
+def test_when_the_queue_has_capacity_again_the_next_pod_gets_its_machine(cluster: KarpenterCluster) -> None:
     cluster.queue("freed", "2", SHAPES)
     cluster.pod("freed", "freed-small", gated=True)
     cluster.until_bound("freed-small")
@@ -131,7 +131,7 @@ def test_a_queue_that_grows_buys_as_many_machines_as_it_grew(cluster: KarpenterC
     assert cluster.reasons("grown") == {"SchedulingGated": 3}
 
 
-def test_a_resource_that_no_node_has_yet_is_bought_as_far_as_the_queue_has_room(cluster: KarpenterCluster) -> None:
+def test_a_resource_that_no_node_has_yet_is_bought_up_to_the_queue_limit(cluster: KarpenterCluster) -> None:
     cluster.queue("gpu", "8", (*SHAPES, WITH_GPU), **{GPU: "1"})
     for name in ("gpu-first", "gpu-second"):
         cluster.pod("gpu", name, requests={"cpu": "1", GPU: "1"}, gated=True)
@@ -155,7 +155,7 @@ def test_a_scheduler_that_is_killed_while_machines_are_bought_buys_none_twice(cl
     assert [scheduled_reason(get_pod(cluster.server, name)) for name in names].count("SchedulingGated") == 3
 
 
-def test_a_gang_gets_all_its_machines_when_its_queue_has_room_for_all_of_it_and_none_before(
+def test_a_gang_gets_all_its_machines_when_its_queue_has_capacity_for_the_whole_gang_and_none_before(
     cluster: KarpenterCluster,
 ) -> None:
     cluster.queue("gang", "2")
@@ -172,7 +172,7 @@ def test_a_gang_gets_all_its_machines_when_its_queue_has_room_for_all_of_it_and_
     assert cluster.machines("gang") == 3
 
 
-def test_a_pod_that_slipped_past_the_webhook_buys_nothing_until_its_queue_has_room(cluster: KarpenterCluster) -> None:
+def test_an_ungated_pod_buys_no_machine_until_its_queue_has_capacity(cluster: KarpenterCluster) -> None:
     cluster.queue("slipped", "1")
     cluster.pod("slipped", "slipped-1", gated=True)
     cluster.until_bound("slipped-1")
@@ -206,7 +206,7 @@ def test_a_preemption_buys_no_machine(cluster: KarpenterCluster, limit: str) -> 
     assert cluster.machines(scenario) == 1
 
 
-def test_room_that_terminating_pods_leave_is_not_bought_for_a_pod_with_quota(cluster: KarpenterCluster) -> None:
+def test_no_machine_is_bought_for_a_pod_with_quota_that_fits_after_terminating_pods(cluster: KarpenterCluster) -> None:
     """Quota in Kueue's manner was given on while its holder still ends, which takes all of the 30 seconds it has."""
     cluster.queue("left", "8")
     cluster.pod("left", "left-victim", annotations={STOP_AFTER: "25s"})
@@ -225,7 +225,7 @@ def test_room_that_terminating_pods_leave_is_not_bought_for_a_pod_with_quota(clu
 
 
 @pytest.mark.parametrize("kind", ["gated", "ungated", "gang"])
-def test_room_that_terminating_pods_leave_is_not_bought_for_the_next_pods_of_their_queue(
+def test_no_machine_is_bought_for_the_next_pods_of_the_queue_of_terminating_pods(
     cluster: KarpenterCluster, kind: str
 ) -> None:
     """The queue is full, and its share is given on while its holders still end, which takes most of their grace."""
@@ -260,7 +260,7 @@ def test_room_that_terminating_pods_leave_is_not_bought_for_the_next_pods_of_the
     assert cluster.machines(scenario) == 2
 
 
-def test_a_machine_is_bought_when_those_who_should_leave_are_overdue(cluster: KarpenterCluster) -> None:
+def test_a_machine_is_bought_when_terminating_pods_are_overdue(cluster: KarpenterCluster) -> None:
     cluster.queue("stuck", "8")
     slow = {STOP_AFTER: "6s"}  # more than enough for its kubelet to hear that it has fallen silent
     cluster.pod("stuck", "stuck-victim", annotations=slow, terminationGracePeriodSeconds=6)

@@ -124,7 +124,9 @@ def test_of_two_gated_pods_the_one_that_lost_its_gate_is_scheduled(server: Serve
         assert not is_bound(get_pod(server, "p1"))
 
 
-def test_a_gated_pod_sleeps_while_a_scheduled_one_goes_and_is_scheduled_when_its_gate_does(server: Server) -> None:
+def test_a_gated_pod_waits_while_a_scheduled_pod_is_deleted_and_is_scheduled_when_its_gate_is_removed(
+    server: Server,
+) -> None:
     with InProcessScheduler(server) as live:
         for pod in (gated("p1"), a_pod("p2")):
             create_pod(server, pod)
@@ -274,7 +276,9 @@ def test_a_pod_that_was_tightened_and_resized_while_gated_is_scheduled_by_what_i
     assert get_pod(server, "p")["spec"]["nodeName"] == "large"
 
 
-def test_a_scheduler_that_ignores_gates_asks_a_server_that_minds_them_once(server: Server, tmp_path: Path) -> None:
+def test_a_scheduler_that_ignores_gates_tries_a_binding_that_the_server_refuses_once(
+    server: Server, tmp_path: Path
+) -> None:
     gates = "PodSchedulingReadiness=false,QueueAllocationGate=false"
     off = ("--feature-gates", gates, "--no-leader-elect", "--metrics-listen", "127.0.0.1:0")
     scheduler = SchedulerProcess(server, tmp_path / "off.log", "--scheduler-name", "off", *off)

@@ -107,7 +107,9 @@ def _without_names(labels: Wire | None) -> Wire:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_who_is_let_in_and_why_not(case: DoorCase, server: RealServer, webhooks: WebhookProcess) -> None:
+def test_objects_are_admitted_or_refused_with_the_expected_message(
+    case: DoorCase, server: RealServer, webhooks: WebhookProcess
+) -> None:
     name = f"case-{CASES.index(case)}"
     body = {**case.body, "metadata": {**case.body["metadata"], "name": name}}
     answer = sent(server, "POST", collection(case.kind), body)
@@ -180,7 +182,7 @@ def test_a_kind_from_a_file_waits_from_the_start_and_keeps_the_rules(
     assert gates(pod) == []
 
 
-def test_while_nobody_answers_only_what_names_a_queue_and_could_not_be_held_is_kept_out(
+def test_while_the_webhooks_are_down_only_objects_that_name_a_queue_and_cannot_be_suspended_are_refused(
     server: RealServer, webhooks: WebhookProcess, log: Path
 ) -> None:
     webhooks.stop()

@@ -57,7 +57,7 @@ def bare(name: str, queue: str, **pod: Any) -> Wire:
     return body
 
 
-def test_every_pod_that_is_started_says_so_once_and_none_says_that_it_failed(cluster: KueueCluster) -> None:
+def test_every_started_pod_has_one_event_and_no_event_of_a_failure(cluster: KueueCluster) -> None:
     cluster.queue("many", 20)
     names = [f"many-{number}" for number in range(20)]
     for name in names:
@@ -98,7 +98,7 @@ def test_jobs_are_counted_with_what_admission_adds_to_their_pods(cluster: KueueC
     assert answer.status == 200
 
 
-def test_a_pod_with_a_gate_of_another_controller_leaves_the_quota_to_others(cluster: KueueCluster) -> None:
+def test_a_pod_with_a_foreign_gate_gets_no_quota(cluster: KueueCluster) -> None:
     cluster.queue("foreign", 1)
     cluster.pod("held", "foreign", schedulingGates=[{"name": OTHER}])
     cluster.pod("free", "foreign")
@@ -111,7 +111,9 @@ def test_a_pod_with_a_gate_of_another_controller_leaves_the_quota_to_others(clus
     cluster.until(lambda: cluster.is_admitted("held"))
 
 
-def test_a_webhook_that_keeps_the_gate_gives_the_quota_to_others(cluster: KueueCluster, tmp_path: Path) -> None:
+def test_quota_of_a_pod_whose_gate_a_webhook_keeps_goes_to_the_next_workload(
+    cluster: KueueCluster, tmp_path: Path
+) -> None:
     cluster.queue("denied", 1)
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["UPDATE"]}
 

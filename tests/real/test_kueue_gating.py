@@ -99,7 +99,7 @@ def test_a_name_that_is_not_one_domain_like_name_is_refused(cluster: KueueCluste
     assert says in answer.json()["message"]
 
 
-def test_a_gated_job_that_somebody_starts_is_stopped_again(cluster: KueueCluster) -> None:
+def test_a_gated_job_that_a_user_starts_is_suspended_again(cluster: KueueCluster) -> None:
     add(cluster, "impatient", annotations=GATED)
     assert cluster.patch(f"{JOBS}/impatient", {"spec": {"suspend": False}}).status == 200
     cluster.until(lambda: not runs(cluster, "impatient"))

@@ -71,7 +71,7 @@ def pod_set(name: str = "main", cpu: str = "1", **further: Any) -> Object:
 
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
-def test_an_example_applies_twice_is_read_in_both_versions_and_goes(pair: Pair, file: Path) -> None:
+def test_an_example_can_be_applied_twice_read_in_both_versions_and_deleted(pair: Pair, file: Path) -> None:
     objects = list(yaml.safe_load_all(file.read_text()))
     applied = pair.kubectl("apply", "-f", str(file))
     assert applied.exit == 0, applied.stderr
@@ -140,7 +140,7 @@ def test_v1beta1_says_that_it_is_deprecated(pair: Pair) -> None:
     assert pair.warned("GET", f"{NEW}/clusterqueues") == []
 
 
-def test_a_queue_of_v1beta1_is_read_and_changed_in_both_versions_and_says_what_it_said(pair: Pair) -> None:
+def test_a_v1beta1_queue_can_be_read_and_changed_in_both_versions_without_loss(pair: Pair) -> None:
     spec = {
         "cohort": "all",
         "resourceGroups": groups({**QUOTA, "borrowingLimit": "1"}),
@@ -170,7 +170,7 @@ def test_a_queue_of_v1beta1_is_read_and_changed_in_both_versions_and_says_what_i
         assert len(pair.ask("GET", f"{version}/clusterqueues")[1]["items"]) > 1
 
 
-def test_every_way_to_write_and_to_listen_speaks_v1beta1(pair: Pair) -> None:
+def test_every_write_and_every_watch_supports_v1beta1(pair: Pair) -> None:
     path, at = f"{OLD}/clusterqueues", f"{OLD}/clusterqueues/ways"
     fungibility = {"whenCanBorrow": "Borrow", "whenCanPreempt": "TryNextFlavor"}
     queue = made("v1beta1", "ClusterQueue", "ways", {"cohort": "a", "flavorFungibility": fungibility})
@@ -262,7 +262,7 @@ REFUSED: list[tuple[str, str, Object, str]] = [
 
 
 @pytest.mark.parametrize(("version", "kind", "spec", "says"), REFUSED)
-def test_what_cannot_be_is_refused_in_the_same_words(
+def test_invalid_objects_are_refused_with_the_same_message(
     pair: Pair, version: str, kind: str, spec: Object, says: str
 ) -> None:
     assert says in pair.refused("POST", f"{GROUP}/{version}/{PLURALS[kind]}", made(version, kind, "bad", spec))
@@ -348,7 +348,7 @@ def test_a_definition_that_lost_its_webhook_gets_it_back(pair: Pair) -> None:
     assert pair.ours.request("GET", path).json()["spec"]["conversion"] == {"strategy": "None"}
 
 
-def test_while_the_webhooks_are_gone_v1beta2_goes_on_and_v1beta1_says_why_not(pair: Pair) -> None:
+def test_while_the_webhooks_are_down_v1beta2_works_and_v1beta1_fails_with_the_cause(pair: Pair) -> None:
     queue = made("v1beta2", "ClusterQueue", "outage", {"cohortName": "all"})
     assert pair.ask("POST", f"{NEW}/clusterqueues", queue)[0] == 201
     pair.webhooks.kill()

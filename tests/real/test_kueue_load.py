@@ -19,7 +19,7 @@ pytestmark = pytest.mark.real
 TICKS = 31
 
 
-def test_the_engine_decides_as_kueue_does_and_evicts_nobody_in_the_tick_of_its_admission(
+def test_the_engine_decides_as_kueue_and_evicts_no_workload_in_the_tick_of_its_admission(
     kube_binaries: Path, kueue_binaries: Path, tmp_path: Path
 ) -> None:
     ours = run(BACKLOG, EngineDecider(), TICKS)

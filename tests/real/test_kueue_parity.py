@@ -34,13 +34,13 @@ def test_everything_is_decided_alike(run: ParityRun) -> None:
     assert not run.differences, "\n".join(map(str, run.differences))
 
 
-def test_no_difference_on_purpose_is_met_more_than_twice_as_often_as_in_five_recorded_stories(run: ParityRun) -> None:
+def test_no_intended_difference_occurs_more_than_twice_as_often_as_in_five_recorded_runs(run: ParityRun) -> None:
     allowed: tuple[Purpose | Ending, ...] = (*ON_PURPOSE, *ENDINGS)
     found = {each.name: (run.met[each.name], each.at_most) for each in allowed}
     assert {name: counts for name, counts in found.items() if counts[0] > counts[1]} == {}, run.met
 
 
-def test_each_difference_that_no_chance_is_needed_for_was_met(run: ParityRun) -> None:
+def test_each_deterministic_difference_occurred(run: ParityRun) -> None:
     assert {each.name for each in ON_PURPOSE if min(each.met)} <= {*run.met}
 
 

@@ -129,7 +129,7 @@ def test_a_victim_comes_back_with_live_replacements_while_the_old_pods_terminate
     cluster.until(lambda: not any(cluster.finalizers(f"back-{number}") for number in (1, 2, 3, 4)))
 
 
-def test_of_too_many_the_youngest_goes_and_a_deleted_workload_ends_its_pods(cluster: KueueCluster) -> None:
+def test_the_youngest_excess_pod_is_deleted_and_a_deleted_workload_terminates_its_pods(cluster: KueueCluster) -> None:
     cluster.queue("crowd", 2)
     members: dict[str, Any] = {"labels": {GROUP_NAME: "crowd"}, "annotations": {TOTAL: "2"}}
     for name in ("crowd-1", "crowd-2"):

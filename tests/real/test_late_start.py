@@ -137,7 +137,7 @@ def test_the_pods_of_a_job_are_never_unschedulable_because_it_is_resumed_late(cl
     cluster.cluster.until(lambda: not cluster.reasons.pods)
 
 
-def test_switched_off_the_same_pod_looks_like_a_shortage(cluster: LateStartCluster) -> None:
+def test_with_the_feature_off_the_same_pod_is_unschedulable(cluster: LateStartCluster) -> None:
     """The last story here: nothing switches it on again."""
     cluster.cluster.switch("StartAfterTerminatingPods=false")
     cluster.cluster.queue("off", NODES, **PREEMPTS)

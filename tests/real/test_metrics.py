@@ -56,7 +56,7 @@ def make_work(server: Server, who: str) -> list[str]:
     return names
 
 
-def test_the_page_tells_what_happened_to_pods(server: Server, scheduler: SchedulerProcess) -> None:
+def test_the_metrics_page_counts_what_happened_to_pods(server: Server, scheduler: SchedulerProcess) -> None:
     names = make_work(server, "headgate")
     small, huge, gated = names
     wait_for(lambda: is_bound(get_pod(server, small)), scheduler)

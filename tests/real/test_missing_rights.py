@@ -236,9 +236,7 @@ def test_a_missing_right_is_named_and_nothing_is_claimed_without_it(
     assert wrong == {}
 
 
-def test_a_tenant_with_view_is_told_what_the_objects_say_and_which_rights_are_missing(
-    server: Server, tmp_path: Path
-) -> None:
+def test_a_tenant_with_view_gets_what_is_readable_and_the_missing_rights(server: Server, tmp_path: Path) -> None:
     def told(words: str) -> str:
         return "\n".join(asked(server, f"{words} -n teams", tmp_path, VIEWER))
 
@@ -256,7 +254,7 @@ def test_a_tenant_with_view_is_told_what_the_objects_say_and_which_rights_are_mi
     assert "in namespace teams" not in told("gates list")
 
 
-def test_credentials_that_are_not_accepted_are_said_and_nothing_is_claimed(server: Server, tmp_path: Path) -> None:
+def test_refused_credentials_are_reported_and_no_state_is_claimed(server: Server, tmp_path: Path) -> None:
     for words in COMMANDS:
         lines = asked(server, words, tmp_path, "no-such-token")
         assert any("the server does not accept the credentials" in line for line in lines), (words, lines)

@@ -96,7 +96,7 @@ def test_a_promise_larger_than_a_lowered_limit_is_taken_back_and_siblings_go_on(
     cluster.until_used(team, reserved="5")
 
 
-def test_a_scheduler_that_starts_anew_takes_back_the_same_and_grants_it_again(cluster: QueueCluster) -> None:
+def test_a_restarted_scheduler_retracts_the_same_promise_and_grants_it_again(cluster: QueueCluster) -> None:
     queue = cluster.queue("3")
     cluster.pod("older", queue, cpu="2", wants="nowhere")
     cluster.until_unschedulable("older")
@@ -119,7 +119,7 @@ def test_a_scheduler_that_starts_anew_takes_back_the_same_and_grants_it_again(cl
 # Words
 
 
-def test_a_corrected_group_name_is_heard(cluster: QueueCluster) -> None:
+def test_a_corrected_group_name_takes_effect(cluster: QueueCluster) -> None:
     queue, other = cluster.queue("1"), cluster.queue("1")
     cluster.group("right", queue, 1)
     cluster.pod("p", other, group="rihgt")
@@ -150,7 +150,9 @@ def test_a_bare_pod_joins_a_group_and_leaves_it(cluster: QueueCluster, word: str
     assert stamped_queue(cluster, "r") == third
 
 
-def test_another_queue_of_a_waiting_pod_group_or_namespace_is_heard(cluster: QueueCluster, namespace_word: str) -> None:
+def test_a_new_queue_of_a_waiting_pod_group_or_namespace_takes_effect(
+    cluster: QueueCluster, namespace_word: str
+) -> None:
     full, free = cluster.queue("0"), cluster.queue("3")
     send(cluster.server, "PATCH", NAMESPACE, {"metadata": {"annotations": {namespace_word: full}}}, MERGE)
     cluster.group("g", full, 1, minResources={"cpu": "1"})
@@ -170,7 +172,7 @@ def test_another_queue_of_a_waiting_pod_group_or_namespace_is_heard(cluster: Que
     cluster.until_used(free, allocated="3")
 
 
-def test_opting_in_later_is_heard(cluster: QueueCluster) -> None:
+def test_opting_in_later_takes_effect(cluster: QueueCluster) -> None:
     queue = cluster.queue("1")
     cluster.pod("p", queue, opts_in=False)
     cluster.until_the_next_decision()
@@ -282,7 +284,7 @@ def reason_of_group(cluster: QueueCluster, name: str) -> str:
     return str(found[0].get("reason")) if found and found[0]["status"] == "False" else ""
 
 
-def test_a_bare_pod_leaves_room_for_a_group_that_was_let_in(cluster: QueueCluster) -> None:
+def test_a_bare_pod_does_not_take_the_capacity_of_an_admitted_group(cluster: QueueCluster) -> None:
     queue = cluster.queue("3")
     cluster.group("g", queue, 2, minResources={"cpu": "2"})
     cluster.pod("g-0", group="g")

@@ -18,7 +18,7 @@ from real.queue_cluster import FOREIGN, PODS, Object, QueueCluster, gates_of
 pytestmark = pytest.mark.real
 
 
-def test_a1_with_room_in_its_queue_and_a_node_the_pod_is_lifted_stamped_and_bound(cluster: QueueCluster) -> None:
+def test_a1_with_capacity_in_its_queue_and_a_node_the_pod_is_ungated_stamped_and_bound(cluster: QueueCluster) -> None:
     queue = cluster.queue("2")
     made = cluster.pod("p", queue, "1500m")
     cluster.until_bound("p")
@@ -29,7 +29,7 @@ def test_a1_with_room_in_its_queue_and_a_node_the_pod_is_lifted_stamped_and_boun
     assert gates_of(pod) == []
 
 
-def test_a2_in_a_full_queue_the_gate_stays_and_says_so_after_a_while(cluster: QueueCluster) -> None:
+def test_a2_in_a_full_queue_the_gate_stays_and_the_condition_reports_it_after_a_while(cluster: QueueCluster) -> None:
     queue = cluster.queue("1")
     cluster.pod("first", queue)
     cluster.until_bound("first")
@@ -61,7 +61,7 @@ def test_a3_a_foreign_gate_is_waited_for_and_never_touched(cluster: QueueCluster
     cluster.until_bound("held")
 
 
-def test_a4_a_gate_without_the_annotation_is_never_lifted_and_the_pod_says_why(cluster: QueueCluster) -> None:
+def test_a4_a_gate_without_the_annotation_is_never_removed_and_the_condition_says_why(cluster: QueueCluster) -> None:
     pod = a_pod("p", {"cpu": "1"}, schedulerName="headgate", schedulingGates=[{"name": GATE}])
     pod["metadata"] = {"name": "p"}
     send(cluster.server, "POST", PODS, pod)
@@ -91,7 +91,7 @@ def test_a7_a_pod_re_created_under_the_same_name_keeps_its_gate_until_its_own_tu
         cluster.delete("other")
 
 
-def test_a5_an_api_error_is_tried_again_and_holds_up_nobody_else(cluster: QueueCluster) -> None:
+def test_a5_a_request_that_failed_is_repeated_and_delays_no_other_pod(cluster: QueueCluster) -> None:
     queue = cluster.queue("1")
     cluster.proxy.refuse("PATCH", "/pods/p")
     cluster.pod("p", queue)
@@ -125,7 +125,7 @@ def test_a5_a_removal_whose_answer_was_lost_is_sent_again_and_changes_nothing(cl
     cluster.until_used(queue, reserved="1")
 
 
-def test_a6_a_pod_that_is_deleted_before_its_gate_is_lifted_harms_nobody(cluster: QueueCluster) -> None:
+def test_a6_a_pod_deleted_before_its_gate_is_removed_affects_no_other_pod(cluster: QueueCluster) -> None:
     queue = cluster.queue("1")
     cluster.proxy.refuse("PATCH", "/pods/p")
     cluster.pod("p", queue)
@@ -143,7 +143,7 @@ def test_a6_a_pod_that_is_deleted_before_its_gate_is_lifted_harms_nobody(cluster
     cluster.until_bound("q")
 
 
-def test_a8_with_quota_and_no_node_the_pod_is_a_true_shortage(cluster: QueueCluster) -> None:
+def test_a8_with_quota_and_no_node_the_pod_is_unschedulable(cluster: QueueCluster) -> None:
     queue = cluster.queue("1")
     cluster.pod("p", queue, wants="fast")
     pod = cluster.until_unschedulable("p")
@@ -151,7 +151,7 @@ def test_a8_with_quota_and_no_node_the_pod_is_a_true_shortage(cluster: QueueClus
     assert pod["metadata"]["annotations"][STAMP]
 
 
-def test_a9_a_pod_that_asks_for_nothing_is_let_in_to_a_full_queue(cluster: QueueCluster) -> None:
+def test_a9_a_pod_without_requests_is_admitted_to_a_full_queue(cluster: QueueCluster) -> None:
     queue = cluster.queue("1")
     cluster.pod("full", queue)
     cluster.until_bound("full")
@@ -159,7 +159,9 @@ def test_a9_a_pod_that_asks_for_nothing_is_let_in_to_a_full_queue(cluster: Queue
     cluster.until_bound("p")
 
 
-def test_a10_a_resource_that_no_node_has_yet_is_admitted_and_becomes_a_shortage(cluster: QueueCluster) -> None:
+def test_a10_a_pod_with_a_resource_that_no_node_has_is_admitted_and_becomes_unschedulable(
+    cluster: QueueCluster,
+) -> None:
     queue = cluster.queue("")
     cluster.pod("p", queue, cpu="", containers=[gpu_container()])
     cluster.until_unschedulable("p")

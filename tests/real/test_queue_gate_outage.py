@@ -15,9 +15,7 @@ from torture import queues
 pytestmark = pytest.mark.real
 
 
-def test_promises_that_were_on_their_way_when_the_server_went_are_kept_when_it_is_back(
-    kube_binaries: Path, tmp_path: Path
-) -> None:
+def test_promises_in_flight_when_the_server_stops_are_kept_when_it_is_back(kube_binaries: Path, tmp_path: Path) -> None:
     server = RealServer(tmp_path / "server", kube_binaries)
     try:
         assert queues.outage(server, tmp_path, seconds=2.0, pods=40) >= queues.AT_ONCE

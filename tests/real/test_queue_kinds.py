@@ -104,7 +104,7 @@ def test_what_is_printed_is_what_is_installed(server: Server) -> None:
     assert {line.split()[-1] for line in lines} == {"unchanged"}
 
 
-def test_definitions_that_somebody_else_made_are_brought_up_to_date_and_objects_stay(server: Server) -> None:
+def test_definitions_of_another_origin_are_updated_and_objects_stay(server: Server) -> None:
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podgroups.scheduling.volcano.sh"
     assert send(server, "POST", GROUPS, a_group("stays", minMember=1))[0] == 201
     found = server.request("GET", path).json()
@@ -186,7 +186,7 @@ def test_kubectl_shows_groups_as_users_know_them(server: Server, word: str) -> N
 
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
-def test_an_example_applies_twice_and_goes_again(server: Server, file: Path) -> None:
+def test_an_example_can_be_applied_twice_and_deleted(server: Server, file: Path) -> None:
     count = len(list(yaml.safe_load_all(file.read_text())))
     applied = server.kubectl(["apply", "-f", str(file)])
     assert applied.exit == 0, applied.stderr

@@ -30,7 +30,7 @@ def a_group_that_was_let_in(cluster: QueueCluster, queue: str) -> None:
     wait_for(lambda: cluster.phase("early") == "Inqueue", cluster.scheduler)
 
 
-def test_e1_pods_gated_by_us_alone_stay_in_what_their_group_was_let_in_for(cluster: QueueCluster) -> None:
+def test_e1_pods_with_only_our_gate_stay_in_the_request_of_their_admitted_group(cluster: QueueCluster) -> None:
     queue = cluster.queue("2")
     a_group_that_was_let_in(cluster, queue)
     cluster.pod("early-1", group="early", cpu="1900m")
@@ -90,7 +90,7 @@ def test_r1_r6_a_promise_counts_until_its_pod_is_deleted(cluster: QueueCluster) 
     cluster.until_used(queue, allocated="2")
 
 
-def test_r2_a_promise_does_not_stand_in_its_own_way(cluster: QueueCluster) -> None:
+def test_r2_a_promise_is_not_counted_against_its_own_pod(cluster: QueueCluster) -> None:
     queue = cluster.queue("1")
     cluster.pod("p", queue, wants="r2")
     cluster.until_unschedulable("p")
@@ -134,7 +134,7 @@ def test_r4_a_gang_that_is_rolled_back_keeps_what_it_was_promised(cluster: Queue
 TWO_CPU = {"allocatable": {"cpu": "2"}, "capacity": {"cpu": "2"}}
 
 
-def test_r5_whoever_starts_anew_has_promised_the_same(cluster: QueueCluster) -> None:
+def test_r5_a_restarted_scheduler_has_the_same_promises(cluster: QueueCluster) -> None:
     queue = cluster.queue("2")
     cluster.pod("placed", queue)
     cluster.pod("promised", queue, wants="r5")
@@ -151,7 +151,7 @@ def test_r5_whoever_starts_anew_has_promised_the_same(cluster: QueueCluster) -> 
     assert cluster.get("promised")["metadata"]["annotations"][STAMP] == stamp, "it was not promised a second time"
 
 
-def test_r9_when_less_is_allowed_than_was_promised_the_oldest_promise_goes_on(cluster: QueueCluster) -> None:
+def test_r9_when_the_limit_is_below_the_promises_the_oldest_promise_stays_valid(cluster: QueueCluster) -> None:
     queue = cluster.queue("2")
     cluster.pod("older", queue, wants="r9")
     cluster.until_unschedulable("older")
@@ -167,7 +167,7 @@ def test_r9_when_less_is_allowed_than_was_promised_the_oldest_promise_goes_on(cl
     cluster.until_bound("another")
 
 
-def test_r10_a_watch_that_lags_does_not_let_two_in(cluster: QueueCluster) -> None:
+def test_r10_a_stale_watch_does_not_admit_two_pods(cluster: QueueCluster) -> None:
     """The gate is off, and whoever lifted it knows by the answer; then the watch shows the pod as it was before."""
     queue = cluster.queue("1")
     cluster.pod("first", queue, gates=(GATE, FOREIGN))
@@ -186,7 +186,7 @@ def test_r10_a_watch_that_lags_does_not_let_two_in(cluster: QueueCluster) -> Non
     assert cluster.is_gated("first")
 
 
-def test_r11_pods_that_opted_in_and_lost_the_gate_to_somebody_else_were_promised_nothing(cluster: QueueCluster) -> None:
+def test_r11_pods_that_opted_in_and_whose_gate_another_client_removed_have_no_promise(cluster: QueueCluster) -> None:
     queue = cluster.queue("1")
     cluster.pod("p0", queue)
     cluster.until_bound("p0")
@@ -269,7 +269,7 @@ def test_r7_the_three_pods_of_the_design(cluster: QueueCluster, end: str) -> Non
     assert table(cluster, "pod-3") == {"pod-3": ("Running", "", "")}
 
 
-def test_r7_when_the_pod_with_the_promise_is_given_up_the_next_one_has_its_place(cluster: QueueCluster) -> None:
+def test_r7_when_the_pod_with_the_promise_is_deleted_the_next_pod_gets_its_capacity(cluster: QueueCluster) -> None:
     queue = cluster.queue("1")
     cluster.pod("pod-2", queue, wants="never")
     cluster.until_unschedulable("pod-2")

@@ -149,7 +149,7 @@ def test_a_closed_queue_empties_takes_nothing_more_and_opens_again(cluster: Repo
     cluster.delete("outside")
 
 
-def test_a_queue_is_closed_by_who_writes_its_state_and_those_below_with_it(cluster: ReportCluster) -> None:
+def test_a_queue_closed_through_its_state_closes_the_queues_below_it(cluster: ReportCluster) -> None:
     cluster.queue("above")
     cluster.queue("below", parent="above")
     cluster.wait(f"{QUEUES}/above", lambda status: status.get("state") == "Open")
@@ -160,7 +160,7 @@ def test_a_queue_is_closed_by_who_writes_its_state_and_those_below_with_it(clust
     cluster.wait(f"{QUEUES}/below", lambda status: status.get("state") == "Open" and not status["conditions"])
 
 
-def test_a_group_is_told_how_far_it_is_until_its_pods_are_done(cluster: ReportCluster) -> None:
+def test_the_status_of_a_group_follows_its_pods_until_they_are_done(cluster: ReportCluster) -> None:
     cluster.queue("gangs", capability={"cpu": "2"})
     send(cluster.server, "POST", GROUPS, a_group("gang", minMember=2, queue="gangs"))
     path = f"{GROUPS}/gang"
@@ -182,7 +182,7 @@ def test_a_group_is_told_how_far_it_is_until_its_pods_are_done(cluster: ReportCl
     cluster.wait(f"{QUEUES}/gangs", lambda status: status.get("completed") == 1 and status["allocated"] == {})
 
 
-def test_a_group_that_waits_for_its_queue_says_so_and_is_not_unschedulable(cluster: ReportCluster) -> None:
+def test_a_group_that_waits_for_its_queue_reports_it_and_is_not_unschedulable(cluster: ReportCluster) -> None:
     cluster.queue("narrow", capability={"cpu": "1"})
     send(cluster.server, "POST", GROUPS, a_group("wide", minMember=2, queue="narrow"))
     for name in ("wide-0", "wide-1"):
@@ -202,7 +202,7 @@ def test_hard_topology_is_shown_on_the_group_as_not_supported(cluster: ReportClu
     assert said["message"].startswith("spec.networkTopology: hard network topology is not supported")
 
 
-def test_a_queue_that_breaks_a_rule_is_refused_or_where_nobody_refuses_it_stops_its_branch_alone(
+def test_an_invalid_queue_is_refused_or_without_validation_stops_only_its_branch(
     cluster: ReportCluster,
 ) -> None:
     wrong = a_queue("wrong", capability={"cpu": "1"}, deserved={"cpu": "2"})
@@ -244,7 +244,7 @@ def test_a_hundred_pods_are_few_writes_to_their_queue(cluster: ReportCluster) ->
 
 
 @pytest.mark.parametrize(("file", "bound"), [("gang", 3), ("spark", 3)])
-def test_an_example_comes_to_what_it_says(cluster: ReportCluster, file: str, bound: int) -> None:
+def test_an_example_reaches_the_documented_status(cluster: ReportCluster, file: str, bound: int) -> None:
     applied = cluster.server.kubectl(["apply", "-f", str(EXAMPLES / f"{file}.yaml")])
     assert applied.exit == 0, applied.stderr
     group, queue = {"gang": ("resnet", "training"), "spark": ("spark-pi", "spark")}[file]

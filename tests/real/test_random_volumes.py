@@ -96,7 +96,9 @@ def words_of(cluster: Cluster, pod: Object) -> str:
     return found.node_name if isinstance(found, ScheduleResult) else found.message
 
 
-def test_pods_are_told_the_same_about_drawn_storage(server: RealServer, kube_binaries: Path, tmp_path: Path) -> None:
+def test_pods_get_the_same_condition_for_random_storage(
+    server: RealServer, kube_binaries: Path, tmp_path: Path
+) -> None:
     storage = draw(SEED, PODS)
     make(server, storage)
     ours = as_shown(server)

@@ -54,7 +54,9 @@ def run(server: Server, *flags: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
 
 
-def test_it_binds_its_own_pods_says_why_not_and_stops_on_request(server: Server, tmp_path: Path) -> None:
+def test_it_binds_its_own_pods_reports_why_others_do_not_fit_and_stops_on_request(
+    server: Server, tmp_path: Path
+) -> None:
     for pod in (our_pod("small", {"cpu": "1"}), our_pod("huge", {"cpu": "64"}), a_pod("foreign", {"cpu": "1"})):
         create_pod(server, pod)
     create_pod(server, our_pod("gated", schedulingGates=[{"name": "example.com/a"}]))
@@ -138,7 +140,7 @@ def test_a_name_may_not_be_empty(server: Server) -> None:
     assert "a name may not be empty" in refused.stderr
 
 
-def test_a_server_that_is_not_there_is_told_in_one_line(tmp_path: Path, server: Server) -> None:
+def test_an_unreachable_server_is_reported_in_one_line(tmp_path: Path, server: Server) -> None:
     lost = tmp_path / "kubeconfig"
     lost.write_text(server.kubeconfig.read_text().replace(server.address, "127.0.0.1:1"))
     command = [str(HEADGATE), "run", "--kubeconfig", str(lost)]

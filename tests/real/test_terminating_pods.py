@@ -59,7 +59,7 @@ def anywhere(names: list[str]) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_predecessor_that_ends_slowly_causes_no_shortage(cluster: QueueCluster, kind: str) -> None:
+def test_a_slowly_terminating_predecessor_makes_no_pod_unschedulable(cluster: QueueCluster, kind: str) -> None:
     story = f"slow-{list(KINDS).index(kind)}"
     gates, opts_in = KINDS[kind]
     queue = cluster.queue("24")
@@ -81,7 +81,7 @@ def test_a_predecessor_that_ends_slowly_causes_no_shortage(cluster: QueueCluster
     assert cluster.get("fourth")["spec"]["nodeName"] == names[1]
 
 
-def test_a_gang_that_replaces_pods_that_end_slowly_causes_no_shortage(cluster: QueueCluster) -> None:
+def test_a_gang_that_replaces_slowly_terminating_pods_is_never_unschedulable(cluster: QueueCluster) -> None:
     queue = cluster.queue("24")
     names = three_full_nodes(cluster, "gang", queue)
     since = revision(cluster)
@@ -103,7 +103,7 @@ def test_a_gang_that_replaces_pods_that_end_slowly_causes_no_shortage(cluster: Q
         assert "Unschedulable" not in reasons(cluster, name, since)
 
 
-def test_when_the_predecessor_is_overdue_the_shortage_is_told(cluster: QueueCluster) -> None:
+def test_when_the_predecessor_is_overdue_the_pod_becomes_unschedulable(cluster: QueueCluster) -> None:
     queue = cluster.queue("8")
     cluster.node("overdue", cpu="8")
     cluster.pod("stuck", queue, cpu="8", wants="overdue", terminationGracePeriodSeconds=2)

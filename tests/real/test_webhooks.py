@@ -106,9 +106,7 @@ def test_what_is_registered_fails_open_and_leaves_system_namespaces_alone(
     assert "schedulingGates" not in made.json()["spec"]
 
 
-def test_configurations_that_somebody_changed_or_deleted_are_repaired(
-    server: RealServer, webhooks: WebhookProcess
-) -> None:
+def test_changed_or_deleted_configurations_are_repaired(server: RealServer, webhooks: WebhookProcess) -> None:
     def is_repaired() -> bool:
         return [configuration(server, path) for path in (MUTATING, VALIDATING)] == right
 
@@ -136,7 +134,7 @@ def test_what_is_right_is_not_written_again(server: RealServer, webhooks: Webhoo
     assert revisions() == before
 
 
-def test_a_certificate_that_ends_soon_is_replaced_while_pods_go_on_being_gated(
+def test_a_certificate_that_expires_soon_is_replaced_while_pods_are_still_gated(
     server: RealServer, webhooks: WebhookProcess
 ) -> None:
     old = shown(webhooks)
@@ -153,7 +151,7 @@ def test_a_certificate_that_ends_soon_is_replaced_while_pods_go_on_being_gated(
     assert webhooks.running()
 
 
-def test_a_secret_that_is_deleted_or_spoiled_is_made_anew(server: RealServer, webhooks: WebhookProcess) -> None:
+def test_a_deleted_or_damaged_secret_is_recreated(server: RealServer, webhooks: WebhookProcess) -> None:
     old = shown(webhooks)
     sent(server, "DELETE", SECRET)
     wait_for(lambda: shown(webhooks) != old, webhooks)
@@ -214,7 +212,7 @@ def test_an_api_server_that_comes_back_finds_them(server: RealServer, tmp_path: 
         webhooks.stop()
 
 
-def test_it_says_when_it_is_ready_and_ends_quietly_at_ctrl_c(server: RealServer, tmp_path: Path) -> None:
+def test_it_prints_ready_and_ends_without_an_error_at_ctrl_c(server: RealServer, tmp_path: Path) -> None:
     (metrics,) = free_ports(1)
     webhooks = WebhookProcess(server, tmp_path / "w.log", "--metrics-listen", f"127.0.0.1:{metrics}")
     connection = http.client.HTTPConnection("127.0.0.1", metrics, timeout=5)
@@ -316,7 +314,9 @@ def test_others_are_trusted_by_name(server: RealServer, tmp_path: Path) -> None:
         (("--webhook-url", "https://h", "--webhook-listen", "192.0.2.1:1"), "check --webhook-listen"),
     ],
 )
-def test_what_cannot_work_is_refused_with_the_way_out(server: RealServer, flags: tuple[str, ...], says: str) -> None:
+def test_options_that_cannot_work_are_refused_with_a_hint(
+    server: RealServer, flags: tuple[str, ...], says: str
+) -> None:
     command = [str(HEADGATE), "run", "--kubeconfig", str(server.kubeconfig), "--components", "webhooks", *flags]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode != 0

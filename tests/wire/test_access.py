@@ -58,7 +58,7 @@ def test_users_of_a_file_are_known_and_have_no_rights_of_their_own(tmp_path: Pat
         assert cluster.ask("GET", MAPS, token="abcd")[0] == 401
 
 
-def test_a_broken_file_of_users_is_told(tmp_path: Path) -> None:
+def test_a_broken_file_of_users_is_reported(tmp_path: Path) -> None:
     users = tmp_path / "users.csv"
     users.write_text("abc,alice\n")
     data = str(tmp_path / "data")
@@ -96,7 +96,7 @@ def test_writes_are_recorded(tmp_path: Path, level: str, bodies: int) -> None:
     assert mode(log) == 0o600
 
 
-def test_a_log_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_an_audit_log_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     data = str(tmp_path / "data")
     text = refused("--data", data, "--listen", "127.0.0.1:0", "--audit-log", str(tmp_path / "none" / "log"))
     assert "cannot write --audit-log" in text

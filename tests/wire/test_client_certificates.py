@@ -71,7 +71,7 @@ def test_the_subject_is_the_user_and_its_organizations_are_the_groups(front: Fro
     assert b'"system:masters","devs"' in body
 
 
-def test_a_certificate_goes_before_a_token(front: Front) -> None:
+def test_a_certificate_has_precedence_over_a_token(front: Front) -> None:
     tls = client(front, front.certificates.ca.parent, "jane", "system:masters")
     assert front.ask("GET", MAPS, token="wrong", tls=tls)[0] == 200
 

@@ -126,7 +126,7 @@ def test_an_authority_with_the_key_of_another_is_refused(folders: tuple[Path, Pa
     assert_refused(data, data / "pki" / "ca.key", "is not the key of the certificate beside it")
 
 
-def test_a_missing_pki_folder_is_made_anew_with_a_warning(folders: tuple[Path, Path], data: Path) -> None:
+def test_a_missing_pki_folder_is_recreated_with_a_warning(folders: tuple[Path, Path], data: Path) -> None:
     shutil.move(data / "pki", data / "old-pki")
     with Cluster(data, "--components", "apiserver") as cluster:
         assert cluster.ask("GET", f"{MAPS}/{NAMED}")[0] == 200
@@ -154,7 +154,7 @@ def test_a_first_start_warns_of_nothing(tmp_path: Path) -> None:
         (lambda file: file.write_text("one\ntwo\n"), "did not hold one token"),
     ],
 )
-def test_a_damaged_token_is_made_anew_and_said(data: Path, damage: Callable[[Path], None], words: str) -> None:
+def test_a_damaged_token_is_recreated_and_logged(data: Path, damage: Callable[[Path], None], words: str) -> None:
     old = (data / "token").read_text().strip()
     damage(data / "token")
     with Cluster(data, "--components", "apiserver") as cluster:
@@ -175,7 +175,7 @@ def test_a_token_that_is_not_a_file_is_refused(data: Path, damage: Callable[[Pat
 
 @pytest.mark.parametrize(("damage", "words"), [each for each in DAMAGES if each[0] is not directory])
 @pytest.mark.parametrize("name", ["pki/server.crt", "pki/server.key", "kubeconfig"])
-def test_what_can_be_derived_is_made_anew_and_said(
+def test_derived_files_are_recreated_and_logged(
     data: Path, name: str, damage: Callable[[Path], None], words: str
 ) -> None:
     damage(data / name)

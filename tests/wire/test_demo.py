@@ -31,7 +31,7 @@ def numbers(line: str) -> list[int]:
     return [int(each) for each in re.findall(r"\d+", line[32:])]
 
 
-def test_with_gates_only_machines_are_bought_that_the_queue_has_room_for() -> None:
+def test_with_gates_only_the_machines_that_the_queue_limit_allows_are_bought() -> None:
     printed = told()
     for lines in printed.values():
         assert {line[:32].strip(): numbers(line) for line in lines[2:7]} == {

@@ -44,7 +44,7 @@ def test_started_early_each_preemptor_would_buy_a_machine_beside_any_other_sched
     assert run_scenario(one_each(10), UNAWARE).bought == 0
 
 
-def test_the_same_is_told_each_time() -> None:
+def test_every_run_prints_the_same() -> None:
     scene = one_after_another(2)
     assert [run_scenario(scene, arm) for arm in (OFF, ON, UNAWARE)] == [
         run_scenario(scene, arm) for arm in (OFF, ON, UNAWARE)

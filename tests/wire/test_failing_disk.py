@@ -81,7 +81,7 @@ def test_a_write_that_was_refused_does_not_exist_after_kill_9(tmp_path: Path, di
         assert not names(cluster) & refused
 
 
-def test_an_outcome_that_is_not_known_is_said_so(tmp_path: Path, disk: FailingDisk) -> None:
+def test_an_unknown_outcome_is_reported_as_unknown(tmp_path: Path, disk: FailingDisk) -> None:
     with start(tmp_path / "data", disk) as cluster:
         disk.fail("marking")
         status, answer = cluster.ask("POST", MAPS, {"metadata": {"name": "unknown"}})

@@ -113,7 +113,7 @@ def test_a_full_disk_refuses_writes_serves_reads_and_recovers(small_disk: SmallD
         assert cluster.stop()[0] == 0
 
 
-def test_a_start_on_a_full_disk_says_so(small_disk: SmallDisk) -> None:
+def test_a_start_on_a_full_disk_reports_the_full_disk(small_disk: SmallDisk) -> None:
     data = small_disk.folder / "data"
     with start(data) as cluster:
         assert put(cluster, "kept")

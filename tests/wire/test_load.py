@@ -93,7 +93,7 @@ def test_bodies_that_never_end_get_a_timeout_and_are_dropped(front: Front, good:
     good.work()
 
 
-def test_bodies_that_drip_get_no_more_time_than_others(front: Front, good: GoodClient, crowd: Crowd) -> None:
+def test_slowly_sent_bodies_get_no_more_time_than_others(front: Front, good: GoodClient, crowd: Crowd) -> None:
     hostile = [crowd(front.line()) for _ in range(10)]
     for each in hostile:
         each.sendall(b"POST " + MAPS.encode() + b" HTTP/1.1\r\n" + HEAD + b"Content-Length: 100000\r\n\r\n{")
@@ -121,7 +121,9 @@ def test_bodies_that_fill_memory_together_are_refused(front: Front, good: GoodCl
     assert b"HTTP/1.1 429" in answers
 
 
-def test_a_stranger_with_a_long_body_is_refused_before_it_is_read(front: Front, good: GoodClient, crowd: Crowd) -> None:
+def test_an_unauthenticated_request_with_a_long_body_is_refused_before_it_is_read(
+    front: Front, good: GoodClient, crowd: Crowd
+) -> None:
     hostile = crowd(front.line())
     token = b"Authorization: Bearer  after-two-blanks\r\n"
     hostile.sendall(
@@ -133,7 +135,9 @@ def test_a_stranger_with_a_long_body_is_refused_before_it_is_read(front: Front, 
     good.work()
 
 
-def test_a_flood_of_connections_leaves_room_for_those_who_work(front: Front, good: GoodClient, crowd: Crowd) -> None:
+def test_a_flood_of_connections_does_not_block_authenticated_clients(
+    front: Front, good: GoodClient, crowd: Crowd
+) -> None:
     flood = [crowd(front.connect()) for _ in range(300)]
     good.work()
     assert front.ask("GET", MAPS)[0] == 200
@@ -193,7 +197,7 @@ def test_a_client_that_sends_requests_and_reads_no_answers_is_dropped(front: Fro
         work_until(good, send)
 
 
-def test_too_many_requests_at_once_are_told_to_come_back(front: Front, crowd: Crowd) -> None:
+def test_too_many_concurrent_requests_get_429(front: Front, crowd: Crowd) -> None:
     """One read is allowed in flight here, and one waits for a revision that is not there yet."""
     waiting = crowd(front.line())
     waiting.sendall(b"GET " + MAPS.encode() + b"?resourceVersion=999999 HTTP/1.1\r\n" + HEAD + b"\r\n")
@@ -217,7 +221,7 @@ def test_plain_http_is_answered_in_the_plain(front: Front, crowd: Crowd) -> None
     assert got == b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
 
 
-def test_a_stop_ends_watches_properly_and_waits_for_nobody_forever(tmp_path: Path, crowd: Crowd) -> None:
+def test_a_stop_ends_watches_properly_and_has_a_deadline(tmp_path: Path, crowd: Crowd) -> None:
     front = Front(tmp_path, LIMITS)
     watching, half_sent, idle = crowd(front.line()), crowd(front.line()), crowd(front.line())
     watching.sendall(b"GET " + MAPS.encode() + b"?watch=true HTTP/1.1\r\n" + HEAD + b"\r\n")

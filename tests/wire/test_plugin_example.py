@@ -85,7 +85,9 @@ def test_the_page_has_the_commands_that_are_typed_here() -> None:
     assert [len(each) for each in COMMANDS] == [3, 1, 6]
 
 
-def test_arguments_that_the_plugin_refuses_are_told_with_their_path(environment: Environment, tmp_path: Path) -> None:
+def test_arguments_that_the_plugin_refuses_are_reported_with_their_path(
+    environment: Environment, tmp_path: Path
+) -> None:
     file = tmp_path / "scheduler.yaml"
     file.write_text((ROOT / PLUGIN / "scheduler.yaml").read_text().replace("annotation:", "anotation:"))
     code, printed = environment.check(file)

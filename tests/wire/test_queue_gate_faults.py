@@ -36,15 +36,13 @@ def test_fifteen_kills_lose_no_pod_break_no_limit_and_leave_no_promise_behind(
     assert outcome.replaced >= 10
 
 
-def test_promises_that_were_on_their_way_when_the_server_went_are_kept_when_it_is_back(
+def test_promises_in_flight_when_the_server_stops_are_kept_when_it_is_back(
     server: EmbeddedServer, tmp_path: Path
 ) -> None:
     assert queues.outage(server, tmp_path, seconds=8.0) >= queues.AT_ONCE
 
 
-def test_a_leader_that_was_stopped_lets_nobody_in_any_more_when_it_goes_on(
-    server: EmbeddedServer, tmp_path: Path
-) -> None:
+def test_a_paused_leader_admits_no_pod_after_it_resumes(server: EmbeddedServer, tmp_path: Path) -> None:
     proxies = [FaultyProxy(server, tmp_path) for _ in range(2)]
     with queues.load(server, 120) as made:
         made.allowed = 40  # what is left for the other one must not be done before it is there
@@ -69,7 +67,7 @@ def test_a_leader_that_was_stopped_lets_nobody_in_any_more_when_it_goes_on(
                 wire.close()
 
 
-def test_replicas_of_which_one_has_the_feature_off_strand_nobody_and_break_no_limit(
+def test_replicas_of_which_one_has_the_feature_off_lose_no_pod_and_break_no_limit(
     server: EmbeddedServer, tmp_path: Path
 ) -> None:
     """It takes over from the one that is stopped, lifts what waits, and is followed by one that promises again."""

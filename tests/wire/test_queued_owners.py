@@ -100,7 +100,7 @@ def test_the_pods_of_a_deployment_and_of_a_stateful_set_share_a_queue(server: Em
     wait_for(lambda: items(server, "pods") == items(server, "workloads") == [])
 
 
-def test_a_deployment_that_is_held_back_has_pods_and_no_workloads_until_its_gate_goes(server: EmbeddedServer) -> None:
+def test_a_held_deployment_has_pods_and_no_workloads_until_its_gate_is_removed(server: EmbeddedServer) -> None:
     gate = "kueue.x-k8s.io/scheduling-gated-by"
     kubectl(server, "apply", "-f", "-", stdin=manifest("Deployment", "web", 2, f'{{{gate}: "example.com/gate"}}'))
     wait_for(lambda: standing(server, "web") == (0, 2))

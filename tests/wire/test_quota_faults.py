@@ -37,13 +37,11 @@ def test_fifteen_kills_lose_no_job_and_give_no_quota_twice(server: EmbeddedServe
     assert outcome.admissions >= outcome.jobs - outcome.deleted
 
 
-def test_a_server_that_went_away_and_came_back_finds_everybody_where_they_were(
-    server: EmbeddedServer, tmp_path: Path
-) -> None:
+def test_a_server_outage_loses_no_workload(server: EmbeddedServer, tmp_path: Path) -> None:
     assert quota.outage(server, tmp_path, seconds=4.0).admissions > 0
 
 
-def test_a_leader_that_was_stopped_gives_no_quota_when_it_goes_on(server: EmbeddedServer, tmp_path: Path) -> None:
+def test_a_paused_leader_reserves_no_quota_after_it_resumes(server: EmbeddedServer, tmp_path: Path) -> None:
     proxies = [FaultyProxy(server, tmp_path) for _ in range(2)]
     load = quota.Load(server)
     leader = quota.QuotaProcess(proxies[0], tmp_path / "first.log")

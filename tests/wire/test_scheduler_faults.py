@@ -69,9 +69,7 @@ def test_restarts_of_the_server_cut_watches_and_answers_that_lie_change_nothing(
         assert proxy.faults[fault] >= 3, proxy.faults
 
 
-def test_a_leader_that_was_stopped_writes_nothing_any_more_when_it_goes_on(
-    server: EmbeddedServer, tmp_path: Path
-) -> None:
+def test_a_paused_leader_writes_nothing_after_it_resumes(server: EmbeddedServer, tmp_path: Path) -> None:
     config = tmp_path / "scheduler.yaml"
     config.write_text(SHORT_LEASE)
     proxies = [FaultyProxy(server, tmp_path) for _ in range(2)]

@@ -7,7 +7,7 @@ from pathlib import Path
 from torture import compare_and_swap, server_kills
 
 
-def test_fifteen_kills_lose_nothing_that_anybody_was_told(tmp_path: Path) -> None:
+def test_fifteen_kills_lose_nothing_that_a_client_has_seen(tmp_path: Path) -> None:
     outcome = server_kills.run(tmp_path, kills=15)
     assert outcome.kills == 15
     assert outcome.answered > 100

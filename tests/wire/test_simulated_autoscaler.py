@@ -93,7 +93,7 @@ def test_up_with_an_autoscaler_starts_from_no_node_and_buys_what_pods_need(tmp_p
         assert len(running.ask("GET", "/api/v1/nodes")[1]["items"]) == 2
 
 
-def test_an_autoscaler_without_anybody_to_run_its_machines_is_refused(tmp_path: Path) -> None:
+def test_an_autoscaler_without_kubelets_for_its_machines_is_refused(tmp_path: Path) -> None:
     flags = ["--data", str(tmp_path), "--components", "apiserver", "--autoscaler", "karpenter"]
     done = subprocess.run([str(HEADGATE), "up", *flags], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, "--autoscaler needs nodes" in done.stderr) == (2, True)

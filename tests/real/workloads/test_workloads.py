@@ -37,7 +37,7 @@ def clusters(
         yield clusters
 
 
-def test_every_story_is_the_same_at_every_stop(
+def test_every_scenario_is_the_same_at_every_checkpoint(
     scenarios: Sequence[Scenario], clusters: ClusterPair, subtests: pytest.Subtests
 ) -> None:
     ends = clusters.run(scenarios)
