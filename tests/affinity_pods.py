@@ -1,4 +1,4 @@
-"""Pods with rules about other pods, as short to write as the test that needs them."""
+"""Builders of pods with affinity and anti-affinity to other pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Short builders of queues, groups and pods for tests of ``capacity/``, as the API shows them."""
+"""Builders of Queues, PodGroups and pods for tests of ``capacity/``."""
 
 from __future__ import annotations
 

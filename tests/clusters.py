@@ -1,4 +1,4 @@
-"""Nodes and pods in wire form, as short to write as the test that needs them, and a profile's cycle over them."""
+"""Builders of nodes and pods in wire form, and a scheduling cycle of a profile over them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Every `headgate …` command that README.md and docs/*.md tell people to type, as one list.
+"""Every `headgate …` command of README.md and docs/*.md, as one list.
 
-In blocks of code a command is a line, with or without a prompt, or a part of one after `&&`; in text it is what stands
-between backticks. A comment, a pipe and what follows them are not part of it.
+In a code block a command is a line, with or without a prompt, or the part of a line after `&&`; in text it is what is
+between backticks. A comment, a pipe and what follows them are not part of the command.
 """
 
 from __future__ import annotations

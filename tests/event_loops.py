@@ -1,4 +1,4 @@
-"""Both event loops that Headgate runs on: a test that takes ``run`` runs on each."""
+"""Both event loops that Headgate supports: a test with the parameter ``run`` runs on each of them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Writes about Kueue's queues with what is said to them, the same on every server: who is let in, and why not.
+"""Writes of objects for Kueue's queues and the expected answers, the same on every server.
 
-A case creates an object, and may change it; the last of its writes is the one that is judged. ``refusal`` is how the
-answer ends, empty if it is let in. With the feature gate SchedulingGatedBy on.
+A case creates an object and may change it; the last write is the one that is checked. ``refusal`` is the end of the
+error message and is empty if the write is accepted. The feature gate SchedulingGatedBy is on.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Clients that send the largest bodies that a server takes, as fast as they can, and one that measures beside them.
+"""Clients that send the largest accepted bodies as fast as they can, and one client that measures meanwhile.
 
-``python -m large_bodies URL TOKEN CA CLIENTS SECONDS`` is the process of the greedy clients; :func:`measure` starts it
-and times reads of a small object meanwhile, for ``tests/wire/test_responsiveness.py`` and ``bench/responsiveness.py``.
+``python -m large_bodies URL TOKEN CA CLIENTS SECONDS`` is the process of the greedy clients. :func:`measure` starts it
+and times reads of a small object, for ``tests/wire/test_responsiveness.py`` and ``bench/responsiveness.py``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What waits in Kueue's queues, as users write it: jobs, pods and what makes pods."""
+"""Builders of objects that wait in Kueue's queues: jobs, pods and the owners of pods, as users write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An engine with its API for tests: effects are written to the objects, and shown to the engine again."""
+"""A quota engine with a small API for tests: effects are written to the objects and shown to the engine again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small world of quota for tests: queues and holders in a book, and workloads to nominate."""
+"""A small quota ledger for tests: queues, workloads that hold quota, and workloads to nominate."""
 
 from __future__ import annotations
 

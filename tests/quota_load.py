@@ -1,10 +1,10 @@
-"""The load of Kueue's scheduler benchmark in small, on a virtual clock that advances in ticks of 0.1 s.
+"""The load of Kueue's scheduler benchmark, scaled down, on a virtual clock with ticks of 0.1 s.
 
-A cohort of queues that lend each other everything. Each queue begins with a backlog of medium workloads; large ones
-come one after another, and every queue is a little behind the one before it. What is admitted runs for its number of
-ticks and is finished then; what is evicted gives its quota back at once. In every tick the decider is left alone until
-it has decided everything, so the speed of the machine plays no part. ``EngineDecider`` is Headgate's engine;
-``real/kueue_load.py`` is Kueue.
+The queues of a cohort lend each other everything. Each queue begins with a backlog of medium workloads; large ones
+follow one after another, with a small offset from queue to queue. An admitted workload runs for its number of ticks and
+then finishes; an evicted one releases its quota at once. In each tick the decider works until it has decided
+everything, so the speed of the machine does not matter. ``EngineDecider`` is Headgate's engine; ``real/kueue_load.py``
+is Kueue.
 """
 
 from __future__ import annotations

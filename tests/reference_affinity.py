@@ -1,7 +1,7 @@
-"""Affinity between pods, slowly and obviously: every pod on every node is looked at for each pod and node, as wire.
+"""Affinity between pods as a slow, obvious reference: it examines every pod on every node for each pod and node.
 
-It shares nothing with the plugin that it checks but the matching of selectors, which has checks of its own. Nothing is
-remembered: what it says about a cluster depends on nothing that happened before.
+It works on wire objects and shares only the matching of selectors with the plugin that it checks; selectors have tests
+of their own. It has no state: the result depends only on the cluster as it is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A slow, obvious scheduler: one pod at a time, over all nodes, straight from the formulas, on wire objects.
 
-It shares nothing with the scheduler it checks but the reading of quantities, selectors and taints, which have checks of
-their own. No cache, no arrays, no shapes: what it says about a cluster depends on nothing that happened before.
+It shares only the reading of quantities, selectors and taints with the scheduler that it checks; these have tests of
+their own. It has no cache, no arrays and no shapes: the result depends only on the cluster as it is.
 """
 
 from __future__ import annotations

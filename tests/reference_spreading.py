@@ -1,4 +1,4 @@
-"""Topology spreading, slow and obvious: everything is counted anew for every pod and every node, on wire objects."""
+"""Topology spreading as a slow, obvious reference: everything is recounted for every pod and node, on wire objects."""
 
 from __future__ import annotations
 

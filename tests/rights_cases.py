@@ -1,8 +1,7 @@
-"""For every documented command: as which service account of `examples/*-rights.yaml` it is run, and with which words.
+"""For every documented command: the service account of `examples/*-rights.yaml` that runs it, and its arguments.
 
 `tests/unit/project/test_documented_commands.py` compares this table with the pages, and
-`tests/real/test_documented_rights.py` runs it. A command that talks to no cluster of somebody else's needs no rights
-there.
+`tests/real/test_documented_rights.py` runs it. A command that does not talk to a foreign cluster needs no rights.
 """
 
 from __future__ import annotations

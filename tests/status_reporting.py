@@ -1,4 +1,4 @@
-"""A small API for tests of the status reporter: objects on the server, applied to the engine and to the reporter."""
+"""A small API for tests of status reporting: every change of an object is shown to the engine and to the reporter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects of storage in wire form, and a cluster that is shown them."""
+"""Builders of storage objects in wire form, and a cluster that contains them."""
 
 from __future__ import annotations
 

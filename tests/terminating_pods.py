@@ -1,8 +1,7 @@
-"""A cluster with an API server, kubelets that take their time, and a scheduler whose pods go by queues.
+"""A cluster with an API server, slow kubelets, and a scheduler with queues.
 
-What the scheduler wants written is written and shown at once; time is virtual. A pod that is deleted ends when its
-kubelet has taken ``stops_after_s``, or all of its grace period, or (``math.inf``) never. Every reason that a pod's
-``PodScheduled`` condition ever had is kept in ``history``.
+Requests of the scheduler are executed and shown at once; time is virtual. A deleted pod ends after ``stops_after_s``,
+after its grace period, or (``math.inf``) never. ``history`` has every reason of every pod's ``PodScheduled`` condition.
 """
 
 from __future__ import annotations

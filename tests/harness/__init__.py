@@ -1,1 +1,1 @@
-"""What the comparison suites share: two servers, one way to ask them, one way to compare what they say."""
+"""What the comparison suites share: two servers, one way to send requests, one way to compare responses."""

@@ -1,6 +1,6 @@
-"""One case on one server: the steps in order, what they save, the watches they hold open, and the cleaning up after.
+"""Runs one case on one server: the steps in order, the saved values, the open watches, and the cleanup.
 
-Answers come back normalised. `server_pair.py` runs the same case on two servers and compares.
+Responses are normalised. `server_pair.py` runs the same case on two servers and compares.
 """
 
 from __future__ import annotations

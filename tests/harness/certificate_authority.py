@@ -1,6 +1,6 @@
-"""An authority for client certificates that both servers believe, made once per test process; others are strangers.
+"""A certificate authority for client certificates that both servers trust, made once per test process.
 
-`issue` gives a file with certificate and key, as TLS clients read it.
+`issue` returns a file with certificate and key, as TLS clients read it. The servers do not trust other authorities.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Finds where two normalised answers part, as a list of paths with both values; what is allowed is decided elsewhere.
+"""Finds the differences between two normalised responses, as paths with both values.
 
-Only the headers that clients read are compared; the others (audit ids, flow-control uids, lengths) tell nothing.
+Only headers that clients read are compared; others (audit ids, flow-control uids, lengths) carry no information.
+`allowances.py` decides which differences are allowed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A real kube-scheduler and kube-controller-manager beside a server, with hollow nodes, and what they complain of.
+"""A real kube-scheduler and kube-controller-manager beside a server, with hollow nodes, and the errors they log.
 
-All controllers run but those of kinds that the embedded server does not have and those that doubt the health of
-nodes; each has a service account of its own, and leader election is on, as in any real cluster.
-Of their logs every line counts that is an error or a warning, with what differs from run to run taken out.
+All controllers run except those of kinds that the embedded server does not have and those that check the health of
+nodes. Each has its own service account, and leader election is on, as in a real cluster. Every error and warning of
+their logs counts, without the parts that differ between runs.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A wire between a client and an API server that loses answers after the server acted, lies about errors, cuts watches.
+"""A proxy between a client and an API server that loses responses, answers with wrong errors and cuts watches.
 
-It speaks plain HTTP to the client, whose kubeconfig points here, and TLS to the server. Nothing is spoiled until
-:meth:`FaultyProxy.spoil` is called; what was done to whom is counted. :meth:`FaultyProxy.refuse` and
-:meth:`FaultyProxy.hold_watches` fail one thing for sure instead of all by chance. Every write that was passed on is
-written down with the moment, so a test can tell who still wrote when.
+It speaks plain HTTP to the client, whose kubeconfig points to it, and TLS to the server. There are no faults until
+:meth:`FaultyProxy.spoil` is called; faults are counted by kind. :meth:`FaultyProxy.refuse` and
+:meth:`FaultyProxy.hold_watches` cause one certain fault instead of random ones. Every write that was passed on is
+recorded with its time, so that a test knows which client wrote when.
 """
 
 from __future__ import annotations

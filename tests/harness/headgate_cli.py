@@ -1,4 +1,4 @@
-"""What `headgate` answers when it is asked, about a server or about files, as a user types it."""
+"""The output of `headgate` commands, run against a server or against files."""
 
 from __future__ import annotations
 

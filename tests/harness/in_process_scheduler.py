@@ -1,7 +1,7 @@
-"""A scheduler in this process, with plugins of a test's own, on any API server over HTTP; it runs in its own thread.
+"""A scheduler in this process, in a thread of its own, with plugins of a test, on any API server over HTTP.
 
-What a test wants to know of the scheduler is asked in that thread, between two of its turns. A scheduler with built-in
-plugins alone is better started as a process (`harness/scheduler_process.py`).
+A test reads the state of the scheduler in that thread, between two of its steps. A scheduler with built-in plugins only
+is better started as a process (`harness/scheduler_process.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A good manifest made wrong, one place at a time: every field left out, emptied, doubled, out of range, retyped.
+"""A valid manifest with one invalid place at a time: every field removed, emptied, duplicated, out of range, retyped.
 
-The walk is exhaustive and always in the same order; who wants fewer takes every n-th. CEL expressions are left as they
-are: the embedded server stores them and does not compile them.
+The walk is exhaustive and has a fixed order; a caller that wants fewer cases takes every n-th. CEL expressions stay
+unchanged: the embedded server stores them and does not compile them.
 """
 
 from __future__ import annotations

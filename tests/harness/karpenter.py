@@ -1,8 +1,8 @@
-"""The real Karpenter, with its provider of simulated machines, beside a real API server; and who plays its kubelets.
+"""The real Karpenter, with its provider of simulated machines, beside a real API server, and kubelets for it.
 
-A pool has machines of one size unless it says otherwise, so that the number of machines says how many pods were bought
-for. Each story has a pool of its own, which its pods select. The machines' kubelets are KWOK's, or hollow ones in a
-thread of this process. `make karpenter` builds the binaries.
+A node pool has machines of one size unless a test chooses otherwise, so that the number of machines shows how many pods
+they were bought for. Each scenario has its own pool, which its pods select. The kubelets of the machines are KWOK's, or
+hollow ones in a thread of this process. `make karpenter` builds the binaries.
 """
 
 from __future__ import annotations

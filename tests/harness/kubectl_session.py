@@ -1,7 +1,7 @@
 """kubectl sessions as data: commands in order, their results normalised and compared command by command.
 
-Structured output (`-o yaml`, `-o json`) is compared as values, anything else as text with ages, addresses and column
-widths taken out. A `Watching` command runs beside others and is stopped, by its own id, once enough lines came.
+Structured output (`-o yaml`, `-o json`) is compared as values, other output as text without ages, addresses and column
+widths. A `Watching` command runs beside others and is stopped, by its process id, after enough lines.
 """
 
 from __future__ import annotations

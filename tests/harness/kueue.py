@@ -1,7 +1,7 @@
 """Kueue's own scheduler beside a real API server: its controllers without webhooks, certificates and jobs.
 
-`make kueue` builds it. `plant` writes objects below the API, so that two servers have the same ones: same uid, same
-time of creation. Both break ties, and two servers would never draw the same uid.
+`make kueue` builds it. `plant` writes objects directly to etcd, so that two servers have the same objects with the same
+uid and creation time. Both are used to break ties, and two servers never generate the same uid.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Turns an answer into what two servers must agree on: what no client can foresee becomes a stable token.
+"""Turns a response into what two servers must agree on: unpredictable values become stable tokens.
 
-A `Normaliser` lives for one case on one server. The same uid, revision, generated name, cluster IP or node port
-gives the same token wherever it returns, in a body or inside a sentence, so equalities survive (a revision that did
-not change). Times and ages carry no identity: a second may pass between two writes on one server and not on the
-other. A list's revision has none either, because a real server writes leases of its own meanwhile.
+A `Normaliser` lives for one case on one server. The same uid, revision, generated name, cluster IP or node port always
+gives the same token, in a body or inside a message, so that equalities survive (a revision that did not change). Times
+and ages have no identity: a second may pass between two writes on one server and not on the other. The revision of a
+list has none either, because a real server writes its own leases meanwhile.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Strategies that draw objects and patches for the differential test: fragments of a kind, and four ways to patch it.
+"""Hypothesis strategies for objects and patches of the differential test: fragments of a kind, and four patch types.
 
-A fragment is a valid part of an object. As it is, it serves as a base and as an apply; with nulls and strangers in
-it, as a merge patch; with directives, as a strategic one. JSON patches go along the paths that fragments have.
+A fragment is a valid part of an object. Unchanged, it serves as a base and as an apply; with nulls and unknown fields,
+as a merge patch; with directives, as a strategic merge patch. JSON patches use the paths of fragments.
 """
 
 from __future__ import annotations

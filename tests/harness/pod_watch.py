@@ -1,7 +1,8 @@
-"""Watches every pod of a server from the beginning, on whatever server comes after it, and shows every revision once.
+"""Watches every pod of a server from the start, over restarts of the server, and reports every revision once.
 
-Whoever works on the pods may be killed, cut off or lied to meanwhile: this watch goes straight to the server and
-resumes where it was. What is right and wrong is said by who inherits (``scheduler_audit.py``, ``workload_audit.py``).
+The components that work on the pods may be killed, disconnected or given wrong answers meanwhile. This watch connects
+to the server directly and resumes where it was. Subclasses check the revisions (``scheduler_audit.py``,
+``workload_audit.py``).
 """
 
 from __future__ import annotations

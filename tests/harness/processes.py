@@ -1,7 +1,7 @@
-"""Child processes of a test session: started with a log file, watched until they are ready, stopped by their own id.
+"""Child processes of a test session: started with a log file, watched until they are ready, stopped by process id.
 
-Ports: a free one is asked of the kernel. Another process may take it before ours binds it, so a start that dies at once
-is tried again by the callers (`real_server.py`, `embedded_server.py`) with other ports.
+The kernel chooses free ports. Another process may take a port before ours binds it, so the callers (`real_server.py`,
+`embedded_server.py`) repeat a start that fails at once with other ports.
 """
 
 from __future__ import annotations

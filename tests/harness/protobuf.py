@@ -1,7 +1,7 @@
-"""JSON manifests as protobuf bodies, by the same field numbers that the server reads them with.
+"""Encodes JSON manifests as protobuf bodies, with the field numbers that the server reads them with.
 
-What a Go client would send for the same object, except that empty plain structs and zeros are left out unless they
-are written. Only for tests: the real clients (`wire/imperative_sessions.py`) are the proof that the numbers are right.
+The result is what a Go client would send, except that empty plain structs and zeros are left out unless they are
+written. For tests only: the real clients (`wire/imperative_sessions.py`) prove that the numbers are right.
 """
 
 from __future__ import annotations

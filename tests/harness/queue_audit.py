@@ -1,8 +1,8 @@
-"""Watches every pod of a server with queues from the beginning, and judges every revision by what queues promise.
+"""Watches every pod of a server with queues from the start and checks every revision against the guarantees of queues.
 
-At no revision has a queue, or one above it, more bound and promised in it than its limit; the gate of ours goes once
-per uid, with a stamp that names this uid and never changes, and not before every other gate is gone; gates of others
-are touched by nobody but their owner; and nothing behind a gate looks like a shortage.
+At no revision the bound and promised pods of a queue, or of one of its ancestors, exceed its limit. The queue gate is
+removed once per uid, after all other gates, with a stamp that names this uid and never changes. Only its owner removes
+a foreign gate. No gated pod is unschedulable.
 """
 
 from __future__ import annotations

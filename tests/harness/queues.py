@@ -1,4 +1,4 @@
-"""Queues and groups for tests: the kinds brought to a server of any make, and small manifests."""
+"""Queues and PodGroups for tests: installs the kinds on any server, and builds small manifests."""
 
 from __future__ import annotations
 

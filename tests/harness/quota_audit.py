@@ -1,10 +1,10 @@
-"""Judges every revision of queues, Workloads, Jobs and pods by what quota promises, in the order they were written.
+"""Checks every revision of queues, Workloads, Jobs and pods against the guarantees of quota, in the order of writes.
 
-At no revision more is reserved than a ClusterQueue and the cohorts above it may use; nobody is admitted twice without
-an eviction between, nor has two Workloads with quota; a job runs only while its Workload is admitted; a pod's gate goes
-once and only then. :class:`QuotaJudge` folds, whoever tells it; :class:`QuotaAudit` watches a server from the
-beginning, on whatever server comes after it, and tells the judge all of it in the end: resource versions put the
-watches in order.
+At no revision more is reserved than a ClusterQueue and the cohorts above it may use. A workload is not admitted twice
+without an eviction between, and no job has two Workloads with quota. A job runs only while its Workload is admitted.
+The gate of a pod is removed once, and only then. :class:`QuotaJudge` checks a sequence of changes from any source.
+:class:`QuotaAudit` watches a server from the start, over restarts, and passes all changes to the judge at the end,
+ordered by resource version.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What ClusterQueues and cohorts may use, and what is used of it: Kueue's formulas, said slowly and summed up anew.
+"""What ClusterQueues and cohorts may use and what they use: Kueue's formulas, computed anew for each call.
 
-Nothing of this is the engine's: an auditor must not count as the audited does.
+This module shares no code with the engine: an audit must not count in the same way as the audited code.
 """
 
 from __future__ import annotations

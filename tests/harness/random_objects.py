@@ -1,4 +1,4 @@
-"""Objects drawn from the schema tables themselves, for tests that must hold for every type."""
+"""Random objects from the schema tables, for tests that must hold for every type."""
 
 from __future__ import annotations
 

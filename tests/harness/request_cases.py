@@ -1,8 +1,8 @@
-"""Requests as data: a `Case` is a sentence and a list of steps; it holds no expectation, the real server is the oracle.
+"""Requests as data: a `Case` is a name and a list of steps, without expectations; the real server is the oracle.
 
-In paths, headers and bodies `{ns}` is the namespace of the case (made before it starts, if the case mentions it)
-and `${saved:/metadata/uid}` a value of an earlier answer that was saved under that name. `server_pair.py` runs cases on
-two servers.
+In paths, headers and bodies `{ns}` is the namespace of the case (created before it starts, if the case mentions it) and
+`${saved:/metadata/uid}` is a value of an earlier response that was saved under that name. `server_pair.py` runs cases
+on two servers.
 """
 
 from __future__ import annotations

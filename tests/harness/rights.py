@@ -1,4 +1,4 @@
-"""A real API server that notes every refusal, and what components do there while a test looks at their rights."""
+"""A real API server that records every refused request, and actions of components whose rights a test checks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Stories: what people do to a cluster and what controllers make of it, told on two clusters and compared.
+"""Scenarios: actions of users and the reactions of controllers, run on two clusters and compared.
 
-A story is a function of a :class:`Place`; it acts, waits for what must happen, and notes what it sees. Stories run side
-by side, each in namespaces of its own, because controllers take their time. What was noted is compared in order.
+A scenario is a function of a :class:`ScenarioCluster`. It acts, waits for what must happen, and records what it sees.
+Scenarios run in parallel, each in its own namespaces, because controllers take time. The records are compared in order.
 """
 
 from __future__ import annotations

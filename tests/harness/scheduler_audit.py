@@ -1,7 +1,7 @@
-"""Watches every pod of a server from the beginning, and judges every revision by what a scheduler promises.
+"""Watches every pod of a server from the start and checks every revision against the guarantees of a scheduler.
 
-A pod that has a node keeps it and never gets another; no node ever has more on it than it can hold. Whoever is
-scheduling may be killed, cut off or lied to meanwhile.
+A bound pod keeps its node, and no node ever has more pods than fit. The scheduler may be killed, disconnected or given
+wrong answers meanwhile.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A Headgate scheduler as a process beside any API server: `headgate run`, exactly as a user starts it.
 
-And the few requests that stories about scheduling are made of. Waiting is for a state, never for a time.
+Also the few requests that tests of scheduling need. A test waits for a state, never for a time.
 """
 
 from __future__ import annotations

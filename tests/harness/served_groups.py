@@ -1,6 +1,6 @@
-"""The API groups that both servers serve; the comparison of discovery and schemas is about these and no others.
+"""The API groups that both servers serve; discovery and schemas are compared for these groups only.
 
-A real server has three more groups, the embedded one some of its own; neither is what a client of these would see.
+A real server has three more groups and the embedded one some of its own; clients of these groups see neither.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""One running API server, real or embedded, as the tests see it: an address, a token, a certificate and a kubeconfig.
+"""One running API server, real or embedded: an address, a token, a certificate and a kubeconfig.
 
-`request` keeps one connection alive per thread; `watch` opens a connection of its own. Nothing here knows which of the
-two servers it talks to, and nothing here interprets an answer: `normalise.py` and `compare.py` do.
+`request` keeps one connection open per thread; `watch` opens its own connection. This module does not know which of the
+two servers it talks to and does not interpret responses: `normalise.py` and `compare.py` do.
 """
 
 from __future__ import annotations

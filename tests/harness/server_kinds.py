@@ -1,4 +1,4 @@
-"""A server of either make for suites that tell the same story on both, one after the other."""
+"""Starts a server of either kind, embedded or real, for suites that run the same tests on one after the other."""
 
 from __future__ import annotations
 

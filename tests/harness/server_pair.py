@@ -1,7 +1,8 @@
-"""Runs a case on two servers at once and says where they part.
+"""Runs a case on two servers at the same time and reports the differences.
 
-Each server gets its own thread, its own normaliser and the same names, so only the answers can differ. What a case
-created outside its namespace is deleted at the end. Differences are held against `real/allowed_differences.py`.
+Each server has its own thread, its own normaliser and the same names, so only the responses can differ. Objects that a
+case created outside its namespace are deleted at the end. `real/allowed_differences.py` says which differences are
+allowed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The users that both servers know by token, beside what a kubeconfig brings: an admin and some without any rights.
+"""The users that both servers know by token: an administrator and users without rights.
 
-`alice` and `bob` are plain users, `bob` in two groups of his own; tests grant them what they need, in a namespace of
-their own. `viewer` and `editor` are for tests that bind them to the ClusterRoles `view` and `edit`.
+`alice` and `bob` are plain users, `bob` in two groups; tests grant them what they need, in a namespace of their own.
+`viewer` and `editor` are for tests that bind them to the ClusterRoles `view` and `edit`.
 """
 
 from __future__ import annotations

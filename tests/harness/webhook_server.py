@@ -1,7 +1,7 @@
-"""A webhook as somebody would run it: HTTPS on a port of its own, in threads, with a certificate of its own authority.
+"""A webhook server: HTTPS on its own port, in threads, with a certificate of its own authority.
 
-What it answers at a path is a function of the decoded review; what it was asked is kept (:attr:`WebhookServer.asked`).
-:class:`Raw` answers with any bytes, code and headers, late, or not at all.
+The response at a path is a function of the decoded review; all reviews are kept (:attr:`WebhookServer.asked`).
+:class:`Raw` responds with any bytes, status and headers, late, or not at all.
 """
 
 from __future__ import annotations

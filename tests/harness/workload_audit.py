@@ -1,7 +1,7 @@
-"""Watches every pod of a server with workloads from the beginning, and judges every revision by what owners promise.
+"""Watches every pod of a server with workloads from the start and checks every revision against their guarantees.
 
-Every pod has a controller from its first revision on. Of each app there are never more active pods than allowed, and
-once it has been available, never fewer ready ones than promised; of an indexed Job no index has two active pods.
+Every pod has a controller from its first revision on. An app never has more active pods than allowed and, once it has
+been available, never fewer ready pods than guaranteed. No index of an indexed Job has two active pods.
 """
 
 from __future__ import annotations

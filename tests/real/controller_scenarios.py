@@ -1,4 +1,4 @@
-"""Stories of cascading deletion, told by `test_controllers.py` on a real cluster and on the embedded one."""
+"""Scenarios of cascading deletion, which `test_controllers.py` runs on a real cluster and on the embedded one."""
 
 from __future__ import annotations
 

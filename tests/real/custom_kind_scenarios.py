@@ -1,6 +1,6 @@
-"""Stories of custom kinds as owners and as dependents; see `test_controllers.py`.
+"""Scenarios with custom kinds as owners and as dependents; see `test_controllers.py`.
 
-A real garbage collector learns of new kinds every 30 seconds only, so most definitions are there before it starts.
+A real garbage collector discovers new kinds only every 30 seconds, so most definitions exist before it starts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Cases of CustomResourceDefinitions: what their frame may be. Run by ``test_http_custom_definitions.py``."""
+"""Cases of CustomResourceDefinitions without their schemas: names, scope, versions. Run by
+``test_http_custom_definitions.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A server with a Karpenter, for stories about who makes it buy machines.
+"""A server with a Karpenter, for tests of which pods make it buy machines.
 
-Machines have 1 CPU and there are none at the start. That nothing was bought is not waited for: a witness, a pod in
-another queue with a pool of its own, goes all the way from creation to a machine of its own. The scheduler has then
-looked at everything that came before it, and Karpenter, which plans for all pods that wait at once, has too.
+Machines have 1 CPU and there are none at the start. To know that nothing was bought, a test does not wait for a time: a
+witness, a pod in another queue with its own pool, goes from creation to its own machine. By then the scheduler has seen
+all earlier pods, and Karpenter, which plans for all waiting pods at once, has too.
 """
 
 from __future__ import annotations

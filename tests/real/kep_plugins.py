@@ -1,4 +1,4 @@
-"""Plugins for the stories of KEP-3521: small, and counting what they are asked."""
+"""Plugins for the tests of KEP-3521: small, and counting their calls."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Kueue beside one API server and Headgate beside another, and the same done to both.
+"""Kueue beside one API server and Headgate beside another, with the same events on both.
 
-After every step both are left alone until they are quiet; then what they decided is laid side by side. Whoever was
-evicted is let go by us, as the controller of its job would, and that is a step of its own. Times of reservation are
-made the same on both sides at every rest, for the order of candidates depends on them.
+After every step both run until they are quiet; then their decisions are compared. The test releases evicted workloads,
+as the controller of their job would, in a step of its own. The times of reservations are made equal on both sides each
+time, because the order of preemption candidates depends on them.
 """
 
 from __future__ import annotations

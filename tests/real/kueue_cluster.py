@@ -1,8 +1,8 @@
-"""A server of either make on which Headgate keeps Kueue's queues, for stories that are told on both.
+"""A server of either kind on which Headgate manages Kueue's queues, for tests that run on both.
 
-The embedded one does it all in one process. The real one is a kube-apiserver with a kube-controller-manager, and
-`headgate run --components quota,jobs,webhooks` beside them. There is no scheduler and no kubelet: a story binds pods to
-the one node that there is and says what became of them.
+The embedded server does it in one process. The real one is a kube-apiserver with a kube-controller-manager and
+`headgate run --components quota,jobs,webhooks` beside them. There is no scheduler and no kubelet: a test binds pods to
+the only node and sets their phases.
 """
 
 from __future__ import annotations

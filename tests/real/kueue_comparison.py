@@ -1,8 +1,8 @@
-"""What Kueue and Headgate say about one world, aspect by aspect, and where they differ.
+"""Compares what Kueue and Headgate report about one cluster, aspect by aspect.
 
-``ON_PURPOSE`` lists the differences in what is said that are meant to be; `docs/kueue.md` has them for users. Each is
-counted, and a story in which one is met more than twice as often as in the recorded ones fails. What was decided
-differently ends a world: `kueue_endings.py`.
+``ON_PURPOSE`` lists the intended differences in texts; `docs/kueue.md` has them for users. Each is counted, and a run
+fails in which one occurs more than twice as often as in the recorded runs. A different decision ends the comparison of
+a cluster: `kueue_endings.py`.
 """
 
 from __future__ import annotations

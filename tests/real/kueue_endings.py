@@ -1,7 +1,7 @@
-"""Differences in what was decided that are meant to be. From one of them on a world is two worlds, and has ended.
+"""Intended differences in decisions. After one of them the two clusters differ, and their comparison has ended.
 
-Each is told from others by what both sides decided, is counted, and is bounded near what was seen; `docs/kueue.md` has
-them for users.
+Each is recognised by the decisions of both sides, is counted, and has a limit near the recorded counts; `docs/kueue.md`
+has them for users.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a pending Workload's message says, clause by clause, and whether each clause is true of the Workload.
+"""Parses the message of a pending Workload clause by clause and checks whether each clause is true.
 
-Kueue and Headgate may tell different parts of one search for flavors. Both parts have to be true: a request is the one
+Kueue and Headgate may report different parts of one search for flavors. Both parts have to be true: a request is that
 of its pod set, and it exceeds the capacity that is named.
 """
 

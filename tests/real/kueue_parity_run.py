@@ -1,8 +1,8 @@
-"""Worlds played step by step on both sides, and what came of it.
+"""Runs random clusters step by step with Kueue and with Headgate.
 
-In every step one thing happens in each world, and then both sides come to rest; after that whoever was evicted is let
-go, and they rest again, until nobody is left to go. A world in which both decided differently has ended for the story:
-from there on it is two worlds.
+In every step one event happens in each cluster, and then both sides settle. After that evicted workloads are released,
+and both settle again, until there is none left. The comparison of a cluster ends when both sides have decided
+differently.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Small worlds of queues and workloads, drawn by a seed, and what happens in them step by step.
+"""Small random clusters of queues and workloads from a seed, and random events in them.
 
-A world has flavors, cohorts and queues of its own, so that many of them live side by side on one server without
-knowing of each other. What happens next is drawn from what the world looks like then. Some worlds mix strategies, count
-pods, have admission checks, or have workloads that were created in one and the same second.
+A cluster has its own flavors, cohorts and queues, so that many of them are independent on one server. The next event
+depends on the current state. Some clusters mix strategies, count pods, have admission checks, or have workloads that
+were created in the same second.
 """
 
 from __future__ import annotations

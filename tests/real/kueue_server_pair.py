@@ -1,7 +1,7 @@
-"""The kinds of kueue.x-k8s.io on two servers at once: embedded, and real with webhooks beside it; one question to both.
+"""The kinds of kueue.x-k8s.io on two servers: embedded, and real with webhooks beside it; each request goes to both.
 
-Both answers are laid side by side without what differs by chance (uids, times, revisions, who owns which field), and
-without the words in which each server says that admission refused something.
+The responses are compared without uids, times, revisions and field managers, and without the words in which each server
+reports that admission refused a request.
 """
 
 from __future__ import annotations

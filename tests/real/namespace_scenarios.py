@@ -1,4 +1,6 @@
-"""Stories of namespaces, of what each of them has, and of pods that nobody looks after; see `test_controllers.py`."""
+"""Scenarios of namespaces, of the objects that each namespace has, and of pods without an owner; see
+`test_controllers.py`.
+"""
 
 from __future__ import annotations
 

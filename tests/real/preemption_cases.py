@@ -1,7 +1,7 @@
-"""Full clusters, and pods that preempt: each drawn from a number, in a namespace and on nodes of its own.
+"""Full clusters and pods that preempt, random from a seed, each in its own namespace and on its own nodes.
 
-Nothing is left to chance that kube-scheduler leaves to chance: no two pods started in the same second, so that no two
-of them, and no two nodes, are equally good to preempt.
+No choice of kube-scheduler is left to chance: no two pods started in the same second, so that no two pods or nodes are
+equally good to preempt.
 """
 
 from __future__ import annotations

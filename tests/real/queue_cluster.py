@@ -1,8 +1,8 @@
-"""A server of either make with queues and a scheduler beside it, and the steps that stories about gates are made of.
+"""A server of either kind with queues and a scheduler, and the steps of the tests of gates.
 
-The scheduler is `headgate run`, as a user starts it, behind a wire that can be told to fail. Pods are born with
-annotation and gate, as the webhook leaves them. Waiting is for a state, never for a time; that something does *not*
-happen is told by something later that does (:meth:`Place.until_the_next_decision`).
+The scheduler is `headgate run`, as a user starts it, behind a proxy that can cause faults. Pods are created with
+annotation and gate, as the webhook leaves them. A test waits for a state, never for a time; that something does *not*
+happen is shown by a later event (:meth:`QueueCluster.until_the_next_decision`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Structural schemas drawn at random, and values that nearly fit them."""
+"""Random structural schemas, and values that nearly match them."""
 
 from __future__ import annotations
 

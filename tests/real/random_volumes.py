@@ -1,7 +1,7 @@
-"""Storage and pods drawn from a number, so that plugins for volumes have every reason to say no, and to say yes.
+"""Random storage and pods from a seed, so that volume plugins have every reason to accept and to reject a node.
 
-Each pod also wants to be near a pod that does not exist: plugins for volumes are asked before that is found out, so
-what it is told counts the nodes that they turn away, and nothing it could change ever happens.
+Each pod also requires affinity to a pod that does not exist. Volume plugins run before that is found out, so the pod's
+condition counts the nodes that they reject, and no pod is ever bound.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The door and the scheduler, each with the feature on and off: nobody is stranded, and nobody gets in twice.
+"""Admission and the scheduler, each with the feature on and off: no pod waits forever, and none is admitted twice.
 
-The door is the embedded server's own admission, or webhooks beside a real one.
+Admission is the embedded server's own, or webhooks beside a real server.
 """
 
 from __future__ import annotations

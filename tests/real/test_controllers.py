@@ -1,7 +1,8 @@
-"""Our controllers on the embedded server against kube-controller-manager on a real one: same stories, same ends.
+"""Headgate's controllers on the embedded server against kube-controller-manager on a real one: the same scenarios with
+the same results.
 
-Both clusters are this module's own, with hollow nodes driven from here. All stories are told at the same time, because
-the real controllers wait by the clock: 5 s before a namespace is touched, 40 s and more before a lost node is believed.
+Both clusters belong to this module and have hollow nodes. All scenarios run at the same time, because the real
+controllers wait by the clock: 5 s before they touch a namespace, 40 s and more before they give up a lost node.
 """
 
 from __future__ import annotations

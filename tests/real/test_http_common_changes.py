@@ -1,6 +1,6 @@
-"""What people meet daily and manifests do not show: types of secrets, things made immutable, services that change.
+"""Common changes that manifests do not show: types of secrets, immutable objects, services that change.
 
-Wrong places of whole manifests are tried by `test_kind_differential.py`; here the order of events matters.
+`test_kind_differential.py` tests invalid places of whole manifests; here the order of events matters.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Jobs, pods and what makes pods on their way in to Kueue's queues, on a real server that asks the webhooks of
-`headgate run --components webhooks,jobs`: what comes out is what the embedded server makes of it in its own process.
+"""Admission of jobs, pods and owners of pods to Kueue's queues, on a real server with the webhooks of `headgate run
+--components webhooks,jobs`: the results are those of the embedded server.
 
-Somebody else holds the Lease of the jobs meanwhile, so that nobody stops or starts what the cases start or stop.
+Another process holds the Lease of the job controllers meanwhile, so that no controller suspends or resumes the objects
+of the cases.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The same worlds, drawn by a seed, decided by Kueue's own scheduler and by Headgate: the same decisions.
+"""Kueue's own scheduler and Headgate decide about the same random clusters: the decisions must be the same.
 
-Who is admitted with which flavors and how many pods, who is evicted for whom and why, what queues say of their usage
-and of who waits, and in which words. What differs is in `kueue_comparison.ON_PURPOSE`, or ends a world, which is
-compared up to there, for one of the `kueue_endings.ENDINGS`. Both are counted and bounded.
+Compared are admissions with flavors and pod counts, evictions with preemptor and reason, the usage and the pending
+workloads that queues report, and messages. The intended differences are in `kueue_comparison.ON_PURPOSE`, or end the
+comparison of a cluster (`kueue_endings.ENDINGS`). Both are counted and have limits.
 """
 
 from __future__ import annotations

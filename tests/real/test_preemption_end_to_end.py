@@ -1,7 +1,7 @@
-"""The real kube-scheduler and `headgate run` preempt side by side, each on a node and with pods of its own.
+"""The real kube-scheduler and `headgate run` preempt side by side, each on its own node and with its own pods.
 
-The story of one preemption from end to end: what is written on the victims, what Events say, what is promised, and that
-the pod gets its node when they are gone.
+The test compares one preemption from end to end: the conditions of the victims, the Events, the nomination, and the
+binding of the pod after the victims are gone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What changes while pods wait or hold a promise: limits, words, sizes, gates; on both servers.
+"""Changes while pods wait or hold a promise: limits, annotations, sizes, gates; on both servers.
 
-Promises that no longer fit are taken back and stand in no other pod's way; every word that decides on group and queue
-is heard; a resize of a promised pod asks for more, one of a running pod counts at once.
+Promises that no longer fit are retracted and block no other pod. Every change of group or queue takes effect. A resize
+of a promised pod requests more; a resize of a running pod counts at once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The queue-allocation gate, story by story, on the embedded server and on the real one.
+"""The queue-allocation gate on the embedded server and on the real one.
 
-Whose gate is lifted when, and what may go wrong on the way: A1 to A10 (`docs/volcano-defects.md`). What a promise
-counts for is told in `test_queue_promises.py`, what the webhook does in `test_admission.py`.
+Which gate is removed when, and what may go wrong: A1 to A10 (`docs/volcano-defects.md`). Tests of promises are in
+`test_queue_promises.py`, tests of the webhook in `test_admission.py`.
 """
 
 from __future__ import annotations

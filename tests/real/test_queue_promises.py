@@ -1,4 +1,4 @@
-"""What a promise counts for, who is counted as let in, and the three pods of the design, on both servers.
+"""What a promise counts for, which pods count as admitted, and the three pods of the design, on both servers.
 
 The statements E1 to E3 and R1 to R12 of `docs/volcano-defects.md`, each by its id.
 """

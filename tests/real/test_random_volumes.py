@@ -1,7 +1,8 @@
-"""The real kube-scheduler and our plugins for volumes on the same drawn storage: what every pod is told, word for word.
+"""The real kube-scheduler and Headgate's volume plugins on the same random storage: the same condition for each pod.
 
-Pods on nodes, and everything they and the waiting pods use, are there before kube-scheduler starts. No pod is placed
-(`random_volumes.py` says why), so all are told about the same cluster, and so are we, from what the API server shows.
+Bound pods, and everything that they and the waiting pods use, exist before kube-scheduler starts. No pod is bound
+(`random_volumes.py` says why), so all conditions are about the same cluster. Headgate's plugins see the same objects
+from the API server.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Pods that end slowly, and promises without a node, on both servers: who is called a shortage, and who comes first.
+"""Pods that terminate slowly, and promises without a node, on both servers: which pods are unschedulable, and the order
+of admission.
 
-The nodes have no kubelet, so a pod that is deleted with a grace period stays until the test ends it. What a pod's
-condition ever said is read from a watch that starts where the story did.
+The nodes have no kubelet, so a pod that is deleted with a grace period stays until the test ends it. A watch that
+starts before the pods records every condition.
 """
 
 from __future__ import annotations

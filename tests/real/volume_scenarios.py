@@ -1,7 +1,7 @@
-"""Pods with volumes, and the storage they meet: the same for each scheduler, in a namespace and classes of its own.
+"""Pods with volumes and their storage: the same for each scheduler, in its own namespace and storage classes.
 
-Every pod has at most one node that will do, since of equally good ones kube-scheduler takes one by chance. Names of
-things that namespaces do not keep apart end with the side they are for.
+Every pod fits on at most one node, because kube-scheduler chooses among equal nodes at random. Names of cluster-scoped
+objects end with the side that they belong to.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Cases with webhooks: the servers' answers are compared, and what each of them asked of its webhook.
+"""Cases with webhooks: compares the responses of the servers and the reviews that each of them sent to its webhook.
 
-A case names its webhooks by path; each server gets a webhook server of its own. A real server learns of a configuration
-late, so every configuration has a marker beside its webhooks: once that refuses, the others are in force too.
+A case names its webhooks by path; each server has its own webhook server. A real server learns of a configuration late,
+so every configuration also has a marker webhook: once the marker refuses, the others are active too.
 """
 
 from __future__ import annotations

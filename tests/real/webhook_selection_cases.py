@@ -1,4 +1,4 @@
-"""Cases of admission webhooks: who is asked, and which of them are chosen. Run by ``test_http_webhooks.py``."""
+"""Cases of admission webhooks: which webhooks a request selects. Run by ``test_http_webhooks.py``."""
 
 from __future__ import annotations
 

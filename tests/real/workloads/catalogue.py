@@ -1,7 +1,7 @@
-"""Every story of workloads: each module `*_scenarios.py` of this folder exports `SCENARIOS`.
+"""Every scenario of workloads: each module `*_scenarios.py` of this folder exports `SCENARIOS`.
 
-Groups are told one after the other, the stories of a group at the same time; a module that no group names belongs to
-the last one.
+Groups run one after the other, the scenarios of a group in parallel. A module that no group names belongs to the last
+one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The two clusters of the workload stories: a real control plane with hollow nodes, and `headgate up` whole.
+"""The two clusters of the workload scenarios: a real control plane with hollow nodes, and a complete `headgate up`.
 
-`HEADGATE_COMPARE=real,real` puts a real cluster on both sides: what differs then is a fault of the story.
-`HEADGATE_COMPARE=real,controllers` puts a real cluster beside one whose kube-controller-manager is Headgate's.
+`HEADGATE_COMPARE=real,real` runs two real clusters: a difference is then a defect of the scenario.
+`HEADGATE_COMPARE=real,controllers` compares with a real API server whose kube-controller-manager is Headgate's.
 """
 
 from __future__ import annotations

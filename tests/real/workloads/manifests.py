@@ -1,4 +1,4 @@
-"""The manifests that stories of workloads begin with: small, and named by what a story says of them."""
+"""The small manifests that workload scenarios begin with."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Drawn and hashed names made comparable: what no two clusters share becomes a word that says which one it is.
+"""Makes generated and hashed names comparable: what differs between two clusters becomes a stable token.
 
-The hash of a ReplicaSet becomes `<hash-1>`, `<hash-2>` in the order of the revisions that a Deployment gave, that of a
-ControllerRevision `<revision-1>` ..., the minute in the name of a CronJob's Job `<minute-1>` ..., the five drawn
-characters of a pod `*`. What was learned once is known for the rest of the story, also when its bearer is gone.
+The hash of a ReplicaSet becomes `<hash-1>`, `<hash-2>` in the order of a Deployment's revisions, that of a
+ControllerRevision `<revision-1>` ..., the minute in the name of a CronJob's Job `<minute-1>` ..., the five random
+characters of a pod `*`. A token stays known for the rest of the scenario, also after its object is deleted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Stories of nodes that are in trouble, and of the pods on them.
+"""Scenarios of nodes with problems, and of the pods on them.
 
-Each story has a node of its own, in a zone of its own, that no kubelet plays: the story says how the node is, and
-renews its Lease for as long as it is to be heard of. Pods are bound to it by name; a taint keeps other stories' away.
+Each scenario has its own node in its own zone without a kubelet: the scenario sets the conditions of the node and
+renews its Lease while it should be healthy. Pods are bound to it by name; a taint keeps pods of other scenarios away.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""A cluster as a story of workloads sees it: objects by short names, things to wait for, and stops to compare at.
+"""A cluster as a workload scenario sees it: objects by short names, conditions to wait for, and checkpoints.
 
-A story writes `place.create(deployment("web", replicas=3))`, then `place.stop("it is up", place.status(
-"deployments/web", readyReplicas=3))`. A stop waits until what it names holds and nothing has changed for a moment,
-then notes every pod, owner and event of the namespace (`snapshot.py`). What is not waited for must not be racy.
+A scenario calls `cluster.create(deployment("web", replicas=3))`, then `cluster.checkpoint("it is up",
+cluster.status("deployments/web", readyReplicas=3))`. A checkpoint waits until its conditions hold and nothing has
+changed for a moment. Then it records every pod, owner and event of the namespace (`snapshot.py`). What a checkpoint
+does not wait for must not be racy.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What two clusters must agree on at a stop, out of what their APIs show: pods, their owners, events.
+"""What two clusters must agree on at a checkpoint, from what their APIs show: pods, their owners, events.
 
-Of owners everything counts but what identifies one object on one server. Of pods everything that a controller gave
-them (metadata, spec) counts, and of their status what controllers go by. Of a node and of its place nothing counts:
-schedulers are compared elsewhere. Pure; `scenario_cluster.py` fetches and notes.
+Of owners everything is compared except the identity of an object on one server. Of pods everything that a controller
+sets (metadata, spec) is compared, and the parts of the status that controllers read. Nodes and placements are not
+compared here. This module is pure; `scenario_cluster.py` reads and records.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Our workload controllers and scheduler against kube-controller-manager and kube-scheduler: same stories, same stops.
+"""Headgate's workload controllers and scheduler against kube-controller-manager and kube-scheduler: the same scenarios
+with the same checkpoints.
 
-Without `-k`, the groups of `catalogue.py` are told, each as one test with a subtest per story. With `-k`, each module
-and each story is a test of its own: `pytest tests/real/workloads -k job-scenarios`, `... -k a-job-is-suspended`.
+Without `-k`, each group of `catalogue.py` is one test with a subtest per scenario. With `-k`, each module and each
+scenario is a test of its own: `pytest tests/real/workloads -k job-scenarios`, `... -k a-job-is-suspended`.
 """
 
 from __future__ import annotations
