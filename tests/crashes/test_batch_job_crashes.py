@@ -1,6 +1,6 @@
-"""Whoever works on jobs dies, at every write, once before it and once after it: the end is the same.
+"""The job controllers crash at every write, once before it and once after it: the final state is the same.
 
-After every write of anybody, nobody has been counted who has not ended, and nobody twice; no more pods run than may.
+After every write, only finished pods are counted, each once; never more pods run than allowed.
 """
 
 from __future__ import annotations

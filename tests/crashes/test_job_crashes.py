@@ -1,6 +1,6 @@
-"""Jobs in queues whose controllers die at every write, or with whom somebody meddles: every revision is judged.
+"""Jobs in queues whose controllers crash at every write, or with interfering writes: every revision is checked.
 
-The scenarios are told on the embedded server and a clock of our own. Kills of real processes are ``tests/wire``'s.
+The scenarios run on the embedded server with a virtual clock. ``tests/wire`` kills real processes.
 """
 
 from __future__ import annotations

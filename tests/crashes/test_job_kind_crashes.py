@@ -1,4 +1,4 @@
-"""Jobs of kinds that a file describes, and jobs with gates, whose controllers die at every write of a story."""
+"""Jobs of kinds that a file describes, and jobs with gates, whose controllers crash at every write of a scenario."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that dies at any write starts no pod while terminating pods use its quota."""
+"""A process that crashes at any write starts no pod while terminating pods use its quota."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Pods in queues whose controllers die at every write, or with whom somebody meddles: every revision is judged.
+"""Pods in queues whose controllers crash at every write, or with interfering writes: every revision is checked.
 
-Gates go once and only for the admitted, nobody holds quota twice, and no finalizer is left on anything that has to go.
+Gates are removed once and only from admitted pods, no pod holds quota twice, and no finalizer is left on a deleted
+object.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pods in Kueue's queues that are preempted, replaced and deleted, whose controllers die at writes of a scenario."""
+"""Pods in Kueue's queues that are preempted, replaced and deleted, with crashes of their controllers at writes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Jobs that have to do with others, with a death at every write: a child of an evicted job, a Workload made by others,
-a Workload that somebody took from its job."""
+"""Related jobs, with a crash at every write: a child of an evicted job, a prebuilt Workload, and a Workload that
+another client detached from its job.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Deployments and CronJobs whose controllers die at every write, before it is sent and after it was carried out.
+"""Deployments and CronJobs whose controllers crash at every write, before it is sent and after it was executed.
 
-Each scenario is told once undisturbed and then with one death per telling. While it is told, promises are judged after
-every write: never more pods than allowed, never fewer ready ones than promised, nobody without an owner. In the end
-everybody must have what the undisturbed telling ended with.
+Each scenario runs once without a crash and then with one crash per run. After every write the guarantees are checked:
+never more pods than allowed, never fewer ready pods than required, no pod without an owner. The final state must be
+that of the run without a crash.
 """
 
 from __future__ import annotations

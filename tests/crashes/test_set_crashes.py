@@ -1,4 +1,4 @@
-"""StatefulSets and DaemonSets whose controller dies at any of its writes: in the end nothing is amiss."""
+"""StatefulSets and DaemonSets whose controller crashes at any write: the final state is correct."""
 
 from __future__ import annotations
 

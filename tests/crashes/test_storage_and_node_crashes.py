@@ -1,4 +1,4 @@
-"""Whoever binds volumes or watches over nodes dies, at every write, before it and after it: the end is the same."""
+"""The volume and node controllers crash at every write, before it and after it: the final state is the same."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A small API server for schedulers under test: pods, nodes, one revision for all, and what watches have yet to tell.
+"""A fake API server for schedulers under test: pods, nodes, one revision for all, and events that wait for delivery.
 
-It answers bindings as a server does, and keeps the one promise that nobody may break: wherever only the scheduler under
-test binds, no node ever has more on it than it can hold. Watches tell each resource in its own order, as late as the
-test likes; a watch that was cut lists again and tells the differences.
+It answers bindings as a server does and checks one invariant: where only the scheduler under test binds, no node ever
+has more pods than fit. Watches deliver each resource in its own order, as late as the test chooses. A watch that was
+cut lists again and delivers the differences.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The small API server with queues: gates of ours, stamps, and a judge that counts every grant at its revision.
+"""The fake API server with queues: queue gates, stamps, and a check of every grant at its revision.
 
-A grant is the write that puts a stamp on a pod. At the revision at which it is made, what is bound and what is promised
-must fit into every queue from the pod's own up to the root, on what the pod asks for; unless an admin lowered a limit,
-no revision is ever over one. Our gate is lifted once per pod and with it no other.
+A grant is the write that puts a stamp on a pod. At its revision the bound and promised pods must fit into every queue
+from the pod's own up to the root, for the resources of the pod. Unless an administrator lowered a limit, no revision
+exceeds one. The queue gate is removed once per pod, and no other gate with it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Objects of kueue.x-k8s.io drawn from the schemas of both versions: whatever they let in, more or less."""
+"""Random objects of kueue.x-k8s.io from the schemas of both versions; nearly everything that the schemas accept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A world whose next move is drawn: hear one event, do one piece of work, let a moment pass, cut a watch, die."""
+"""A simulated cluster with random steps: deliver one event, do one piece of work, advance the clock, cut a watch,
+crash.
+"""
 
 from __future__ import annotations
 

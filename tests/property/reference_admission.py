@@ -1,12 +1,12 @@
-"""Admission without preemption, slow and obvious: one workload of each queue at a time, as Kueue's scheduler goes.
+"""Admission without preemption as a slow, obvious reference: one workload of each queue at a time, as Kueue does it.
 
-In a cycle the first of each queue is looked at. Everybody is assigned the first flavor that has room as things stood
-when the cycle began; then they are served: who borrows less first (how high in the tree the quota lies), then higher
-priority, then who came first. Who no longer fits because of somebody served before him goes on with the next flavor in
-the next cycle, or with the first if the others have nothing. Who does not fit at all is set aside, and with him
-everybody in his queue of the same priority who asks for the same; or he blocks his queue if that is strict. What his
-queue could use of its own it keeps for him until the cycle is over. When a cycle changes nothing, who was passed in it
-is set aside, too, and when there is nobody left for that it ends. For ``test_quota_order.py``.
+A cycle looks at the first workload of each queue. Each is assigned the first flavor with free quota in the state at the
+start of the cycle. Then they are admitted in order: less borrowing first (by the height in the tree), then higher
+priority, then the older one. A workload that no longer fits because of an earlier one continues with the next flavor in
+the next cycle, or with the first if the others have nothing. A workload that does not fit at all is set aside, with all
+workloads of its queue that have the same priority and requests; in a strict queue it blocks the queue. The quota that
+its queue could use stays reserved for it until the cycle ends. When a cycle changes nothing, the workloads that were
+passed over are set aside, too; when there is none left, it ends. For ``test_quota_order.py``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The queues, slow and obvious: every answer is counted anew from all objects. For ``test_capacity.py``."""
+"""The queues as a slow, obvious reference: every answer is computed anew from all objects. For ``test_capacity.py``."""
 
 from __future__ import annotations
 

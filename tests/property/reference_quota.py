@@ -1,9 +1,9 @@
-"""Quota, slow and obvious: the formulas as they are written down, counted anew from all objects at every question.
+"""Quota as a slow, obvious reference: the formulas, computed anew from all objects for every question.
 
-``subtree(n) = nominal + Σ (subtree(child) - local(child))``; ``local(n) = max(0, subtree - lending limit)``, nothing
-without a limit; what a node uses beyond its local quota is used of its parent;
-``available(root) = subtree - usage``, ``available(n) = max(0, local - usage) + min(available(parent),
-subtree - local - max(0, usage - local) + borrowing limit)``. For ``test_quota_tree.py`` and ``test_quota_engine.py``.
+``subtree(n) = nominal + Σ (subtree(child) - local(child))``; ``local(n) = max(0, subtree - lending limit)``, 0 without
+a limit; usage beyond the local quota counts at the parent; ``available(root) = subtree - usage``, ``available(n) =
+max(0, local - usage) + min(available(parent), subtree - local - max(0, usage - local) + borrowing limit)``. For
+``test_quota_tree.py`` and ``test_quota_engine.py``.
 """
 
 from __future__ import annotations

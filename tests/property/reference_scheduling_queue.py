@@ -1,4 +1,4 @@
-"""The scheduling queue in the slowest words: one list of pods, all of them looked at for every event."""
+"""The scheduling queue as a slow, obvious reference: one list of pods, scanned for every event."""
 
 from __future__ import annotations
 

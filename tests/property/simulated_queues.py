@@ -1,4 +1,4 @@
-"""A scheduler whose pods go by queues beside the small API server with queues, and what goes wrong between them."""
+"""A scheduler with queues beside the fake API server with queues, and the faults between them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A scheduler and a small API server, and between them everything that goes wrong between two programs.
+"""A scheduler and a fake API server, with every fault that can happen between two programs.
 
-What the scheduler wants done waits here until it is answered: truthfully, or with a failure, or not at all although it
-was done. It can die at any moment and is then followed by one that knows what the API server shows and nothing else.
-All that it was told and what it wanted done is written down, so that it can be told again.
+The requests of the scheduler wait here until they are answered: correctly, with a failure, or not at all although they
+were executed. The scheduler can crash at any time; its successor knows only what the API server shows. All events and
+requests are recorded, so that they can be repeated.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The doors on drawn objects: nothing raises, nothing that came in is changed, and who was patched is patched once."""
+"""Admission on random objects: nothing raises, the input is not changed, and a patched object is not patched again."""
 
 from __future__ import annotations
 

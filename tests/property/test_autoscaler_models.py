@@ -1,7 +1,7 @@
-"""Drawn lives of clusters under both models: hidden pods change nothing, and nothing is bought for nobody.
+"""Random cluster histories under both autoscaler models: hidden pods change nothing, and every purchase has a pod.
 
-A pod that its condition hides must be as good as absent: the same life is told once with such pods and once without
-them, and the model has to do the same, byte for byte.
+A pod that is hidden by its condition must be as good as absent: the same history runs once with such pods and once
+without them, and the model must do exactly the same.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The queues against slow and obvious ones, under everything that may happen to pods, groups and queues.
+"""The queues against a slow, obvious reference, under all changes of pods, groups and queues.
 
-After every event both hold the same. Every grant is the one that the slow ones would make next, over no limit, a gang
-whole, and no pod is granted anything twice. Watches may show old versions again, and the engine may start anew from
-what the API shows. A second engine that hears the same says the same, word for word.
+After every event both have the same state. Every grant is the one that the reference would make next, within all
+limits; a gang is granted as a whole, and no pod is granted twice. Watches may show old versions again, and the engine
+may restart from what the API shows. A second engine with the same events gives exactly the same results.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The codec against slow, obvious references, on objects drawn from the tables themselves."""
+"""The codec against slow, obvious references, on random objects from the schema tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a document holds, the parser answers with a configuration or with complaints, and never raises."""
+"""For every document the parser returns a configuration or errors, and never raises."""
 
 from __future__ import annotations
 

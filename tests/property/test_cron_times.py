@@ -1,4 +1,4 @@
-"""When schedules come due, against a reader of clocks that looks at every minute."""
+"""The times of schedules against a reference that examines every minute."""
 
 from __future__ import annotations
 

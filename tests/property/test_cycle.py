@@ -1,4 +1,4 @@
-"""The cycle against a slow, obvious scheduler: whatever happens to a cluster, both say the same about every pod."""
+"""The scheduling cycle against a slow, obvious scheduler: the same result for every pod after any changes."""
 
 from __future__ import annotations
 

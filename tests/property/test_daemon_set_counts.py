@@ -1,4 +1,4 @@
-"""DaemonSets: counts kept as nodes change are those of a whole recount; updates never take too many at once."""
+"""DaemonSets: incremental counts of nodes equal a full recount, and updates never stop too many pods at once."""
 
 from __future__ import annotations
 

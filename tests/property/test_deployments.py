@@ -1,5 +1,6 @@
-"""Deployments in any order of events: never more pods than the surge allows, never fewer available than promised; and
-the arithmetic of sizes against references that are too slow or too plain to be wrong."""
+"""Deployments under any order of events: never more pods than the surge allows, never fewer available pods than
+required; and the arithmetic of sizes against slow, plain references.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts of budgets, kept up to date as pods and budgets come, change and go, against counting everything again."""
+"""Incremental counts of disruption budgets, while pods and budgets change, against a full recount."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Two candidates, a server, and everything that can go wrong between them: never may both write at once.
+"""Two candidates, a server, and all faults between them: both may never write at the same time.
 
-Requests and answers are lost, wait for any time, or arrive after their sender has given up; candidates stop for any
-time; their clocks show anything. Only the speed of time is the same for all.
+Requests and responses are lost, delayed, or arrive after their sender has given up. Candidates pause for any time, and
+their clocks show anything. Only the speed of time is the same for all.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Evictions in any order among steps of a budget's controller: never fewer pods than promised, and in the end all told.
+"""Evictions in any order among steps of the budget controller: never fewer pods than required, and a correct final
+status.
 
-Pods come and are evicted, the controller hears late, dies, and its status is written by the server as well. As long as
-pods go by evictions only, so many as the budget keeps stay ready at every moment.
+Pods are created and evicted; the controller gets events late and crashes; the server writes the status as well. As long
+as pods end only by evictions, the required number of pods is ready at all times.
 """
 
 from __future__ import annotations

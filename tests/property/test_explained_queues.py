@@ -1,8 +1,8 @@
-"""What `headgate explain pod` says would help, done to a copy of the world, helps: for queues.
+"""The changes that `headgate explain pod` suggests for queues help: each is applied to a copy of the cluster.
 
-Worlds of queues in a tree, with limits, guarantees and priorities, and of pods that run, were promised something or
-wait, alone and in groups, some of them larger than their queue. Each sentence about what would have to happen is read
-back from the text, carried out on a world that is built anew, and followed by one admission step.
+Random clusters have a tree of queues with limits, guarantees and priorities, and pods that run, hold a promise or wait,
+alone and in groups, some larger than their queue. Each suggestion is parsed from the text, applied to a newly built
+cluster, and followed by one admission step.
 """
 
 from __future__ import annotations

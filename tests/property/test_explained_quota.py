@@ -1,9 +1,10 @@
-"""What `headgate explain` says would help a workload, done to a copy of the world, helps: for Kueue's quota.
+"""The changes that `headgate explain` suggests for a workload help: each is applied to a copy of the cluster, for
+Kueue's quota.
 
-Worlds of ClusterQueues alone and in cohorts, with several flavors, limits on borrowing and lending, both queueing
-strategies and preemption, and of workloads that hold quota or wait: of one and several pod sets, some of them larger
-than their queue, or with resources that no flavor covers. Each sentence about what would have to happen is read back
-from the text, carried out on an engine that is built anew from the objects, and followed by one cycle.
+Random clusters have ClusterQueues alone and in cohorts, with several flavors, limits on borrowing and lending, both
+queueing strategies and preemption. Workloads hold quota or wait, with one or several pod sets, some larger than their
+queue or with resources that no flavor covers. Each suggestion is parsed from the text, applied to an engine that is
+built anew from the objects, and followed by one cycle.
 """
 
 from __future__ import annotations

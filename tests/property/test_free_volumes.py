@@ -1,4 +1,4 @@
-"""The volume that the index finds for a claim is the one that a look at all volumes finds."""
+"""The volume that the index finds for a claim is the one that a scan of all volumes finds."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Random families of objects, random deletions, news in any order, processes that die: what must remain, remains.
+"""Random owners and dependents, random deletions, events in any order, crashes: the right objects remain.
 
-The reference is slow and obvious: an object is gone if somebody deleted it, or if it names owners and all of them are
-gone. It looks at everything again until nothing changes any more.
+The reference is slow and obvious: an object is gone if a client deleted it, or if it names owners and all of them are
+gone. It repeats this for all objects until nothing changes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Answers that are carried along are those of asking anew: also for plugins that look at pods on other nodes.
+"""Incremental plugin results equal fresh ones, also for plugins that examine pods on other nodes.
 
-The two plugins here are as small as such plugins can be, and show how the contract is meant: a state that counts pods
-per row and per domain, follows every change, and says which further rows may now be others.
+The two plugins here are as small as possible and show how the contract is meant: a state that counts pods per row and
+per domain, follows every change, and reports which further rows may have changed.
 """
 
 from __future__ import annotations

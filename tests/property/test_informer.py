@@ -1,7 +1,7 @@
-"""An informer and a server in every kind of trouble: in the end it knows what is there, and never was told backwards.
+"""An informer and a faulty server: in the end it has the server's state, and it never reported an older version.
 
-The server refuses, sends garbage, cuts lists and watches at any byte, forgets history between pages, tells old events
-again, and goes on changing meanwhile. Sleeping takes no time here.
+The server refuses, sends invalid bytes, cuts lists and watches at any byte, loses history between pages, repeats old
+events, and changes meanwhile. Sleeping takes no time here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Affinity between pods against a slow, obvious reference: whatever happens to a cluster, both say the same."""
+"""Affinity between pods against a slow, obvious reference: the same result after any changes of a cluster."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Every pod of a job is counted once: pods end and are deleted at any time, and whoever counts dies at any write.
+"""Every pod of a job is counted once, although pods end and are deleted at any time and the controller crashes at any
+write.
 
-The model below has no controller: it does by hand what one work does (write down, let go, make numbers of it) with
-the functions under test, and may stop after any of these writes. Memory is lost then; the API's state is not.
+The model has no controller. It performs the steps of one reconciliation (record, remove the finalizer, add to the
+counts) with the functions under test, and may stop after any write. Memory is then lost; the state of the API is not.
 """
 
 from __future__ import annotations

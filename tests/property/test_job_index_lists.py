@@ -1,4 +1,4 @@
-"""Index lists of jobs against sets of numbers: slow, and obvious."""
+"""Index lists of jobs against sets of numbers as a slow, obvious reference."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""A Job in a world where everything comes in any order: news late, answers lost, watches cut, processes gone.
+"""A Job under events in any order: late events, lost responses, cut watches, crashes.
 
-What the pods went through is read from a watch of our own: who was let go of having succeeded or failed must be in the
-numbers of the status, each once; who was let go of while it ran was not wanted. And no more pods run than may.
+A separate watch records the history of the pods. A pod whose finalizer was removed after it succeeded or failed is
+counted once in the status; one whose finalizer was removed while it ran was not wanted. Never more pods run than
+allowed.
 """
 
 from __future__ import annotations

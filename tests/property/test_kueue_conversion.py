@@ -1,4 +1,4 @@
-"""v1beta1 and v1beta2 of kueue.x-k8s.io: whatever an object says, it says it again after a round trip."""
+"""v1beta1 and v1beta2 of kueue.x-k8s.io: every object is unchanged after a round trip."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Whatever becomes of pods and of those who look after them: nothing runs without quota, nothing keeps quota without
-pods, and in the end nothing is left."""
+"""After any changes of pods and of their owners: no pod runs without quota, no quota is held without pods, and in the
+end nothing is left.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics equal a recount, whatever happened before: gates by looking at all pods, histograms at all values."""
+"""Metrics equal a recount after any changes: gates by a scan of all pods, histograms by a scan of all values."""
 
 from __future__ import annotations
 

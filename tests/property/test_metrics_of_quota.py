@@ -1,4 +1,4 @@
-"""What follows each workload as it changes equals a recount of all of them, whatever happened before."""
+"""Metrics that follow each change of a workload equal a recount of all workloads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Zones that are counted as nodes change are those of a whole recount, and who may have a turn now is told."""
+"""Incremental counts of zones equal a full recount, and nodes that may be evicted now are reported."""
 
 from __future__ import annotations
 

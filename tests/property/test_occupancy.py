@@ -1,8 +1,8 @@
-"""Workloads that wait for terminating pods, against a reference that counts everything anew after every event.
+"""Workloads that wait for terminating pods, against a reference that recounts everything after every event.
 
-Drawn queues in cohorts, workloads that are admitted, evicted and removed, pods that start, terminate, are overdue or
-leave, queues that change their cohort and their quota. What starts and what waits must be what the reference says, each
-starts once, and in the end nothing waits.
+Random queues in cohorts; workloads are admitted, evicted and removed; pods start, terminate, become overdue or are
+gone; queues change their cohort and quota. The reference determines which workloads start and which wait. Each starts
+once, and in the end none waits.
 """
 
 from __future__ import annotations

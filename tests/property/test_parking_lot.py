@@ -1,4 +1,4 @@
-"""The parking lot against asking everybody: whatever is parked, released, woken and timed out."""
+"""The parking lot against a scan of all parked units, after any parks, releases, wake-ups and time-outs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Indexes of pods on nodes against looking at every pod: who matches a selector, and whom a carried term means."""
+"""Indexes of pods on nodes against a scan of all pods: which pods match a selector, and which pods an affinity term
+selects.
+"""
 
 from __future__ import annotations
 

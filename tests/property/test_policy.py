@@ -1,4 +1,4 @@
-"""The index of roles and bindings against a reading of all of them for every question: slow, and obvious."""
+"""The index of roles and bindings against a scan of all of them for every request."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Preemption against a slow, obvious one: whatever happened to a cluster, both choose the same node and victims.
+"""Preemption against a slow, obvious reference: both choose the same node and victims after any changes of a cluster.
 
-The reference knows no matrix, no trials and no memory: it copies lists of pods on wire objects and follows the rules to
-the letter, for every pod anew. So what ours remembers between pods must never show.
+The reference has no matrix and no cache: it copies lists of pods as wire objects and follows the rules for every pod
+anew. So cached results of the implementation must never be visible.
 """
 
 from __future__ import annotations

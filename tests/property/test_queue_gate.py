@@ -1,8 +1,8 @@
-"""Queues, gates and a scheduler beside a small API server where everything happens that can.
+"""Queues, gates and a scheduler beside a fake API server with all possible faults.
 
-No grant lifts a queue over its limit at the revision at which it is made, a gate is lifted once per uid, a group is
-promised whole, nothing behind a gate looks like a shortage, and when all is quiet the ledger has what anybody would
-count, and nobody waits for whom there is room: whatever was late, lost, refused, re-created, or killed in between.
+No grant exceeds a queue's limit at its revision. A gate is removed once per uid, and a group is granted as a whole. No
+gated pod is unschedulable. When all is quiet, the ledger equals a recount, and no pod waits that would fit: after late,
+lost and refused requests, re-created pods and crashes.
 """
 
 from __future__ import annotations

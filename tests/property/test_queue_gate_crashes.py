@@ -1,8 +1,9 @@
-"""A scheduler with queues that dies at every point of a story, with every part of what it had under way done or not.
+"""A scheduler with queues that crashes at every point of a scenario, with every subset of its requests in flight
+executed.
 
 The points: reserved and not patched, patched and not answered, answered and not bound, bound and not answered, a
-condition not yet written. Whoever follows knows what the API server shows: the stamps. Nobody is lost, no queue is over
-its limit at any revision, no gate is lifted twice, and no promise is left that nobody will use.
+condition not yet written. The successor knows only what the API server shows: the stamps. No pod is lost, no queue
+exceeds its limit at any revision, no gate is removed twice, and no unused promise is left.
 """
 
 from __future__ import annotations

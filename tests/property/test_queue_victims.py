@@ -1,6 +1,6 @@
-"""Room in full queues, drawn: whoever is told to go may be, all of them are needed, and then there is room.
+"""Preemption in random full queues: all victims are permitted and needed, and the pod fits without them.
 
-Compared with trying everything: if nobody is named, all who may go together would not be enough.
+Compared with trying everything: if there are no victims, all permitted victims together would not be enough.
 """
 
 from __future__ import annotations

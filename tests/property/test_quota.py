@@ -1,4 +1,4 @@
-"""The books of quotas, kept change by change, against counting everything after every change."""
+"""Incremental ResourceQuota usage against a full recount after every change."""
 
 from __future__ import annotations
 

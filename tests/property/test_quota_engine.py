@@ -1,10 +1,10 @@
-"""The quota engine under everything that may happen, against formulas that are counted anew at every step.
+"""The quota engine under all possible events, against formulas that are computed anew at every step.
 
-No grant lifts usage over a nominal, borrowing or lending limit at the moment it is made. Admission follows the order
-of each queue, and nobody passes the first of a strict one. A preemption takes nobody who is not needed, nobody twice,
-and makes room enough. Many rounds in one cycle come to the same as one round at a time, each written before the next,
-except that a cycle admits nobody whom it would have to evict again.
-Nobody is left parked who would fit, and an engine that starts anew knows as much.
+No grant lifts usage above a nominal, borrowing or lending limit at the time it is made. Admission follows the order of
+each queue, and no workload passes the first one of a strict queue. A preemption evicts no workload that is not needed,
+none twice, and frees enough. Many rounds in one cycle equal one round at a time, each written before the next, except
+that a cycle does not admit a workload that it would have to evict again. No workload stays parked that would fit, and a
+restarted engine has the same state.
 """
 
 from __future__ import annotations

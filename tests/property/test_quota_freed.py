@@ -1,7 +1,8 @@
-"""Quota that is freed for somebody is his (kueue#13797), whoever else comes, and in whatever order victims go.
+"""Quota that is freed for a preemptor stays reserved for it (kueue#13797), whatever else arrives, in any order of
+evictions.
 
-Three queues of one cohort, full of workloads that may be evicted. In one and the same cycle some come who outrank
-them, and others who would fit what is free already.
+Three queues of one cohort are full of workloads that may be evicted. In the same cycle some workloads of higher
+priority arrive, and others that would fit into free quota.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Many workloads of each queue in one cycle: the same ones, in the same order, as one of each queue at a time."""
+"""Many workloads of each queue in one cycle: the same workloads, in the same order, as one of each queue at a time."""
 
 from __future__ import annotations
 

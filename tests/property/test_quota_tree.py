@@ -1,4 +1,4 @@
-"""The tree of quotas against the formulas, while queues and cohorts come, change, move, lead in circles and go."""
+"""The quota tree against the formulas, while queues and cohorts are added, changed, moved, put in cycles, removed."""
 
 from __future__ import annotations
 

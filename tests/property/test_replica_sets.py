@@ -1,4 +1,4 @@
-"""Counts that are kept against counting anew, and the order in which pods go against the rules said one by one."""
+"""Incremental counts against recounts, and the order of deletions against the rules, one by one."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Whatever happens to queues, groups and pods: when it is quiet, every status says what a plain count comes to.
+"""After any changes of queues, groups and pods: when the cluster is quiet, every status equals a plain count.
 
-The reference below knows the API's objects and nothing else; it counts everything anew. Statuses are right whatever
-order things came in, whichever writes failed, and however often somebody scribbles over them; and a quiet cluster is
-not written to.
+The reference knows only the API objects and recounts everything. Statuses are right for any order of events, after
+failed writes, and after other clients overwrote them; a quiet cluster gets no writes.
 """
 
 from __future__ import annotations

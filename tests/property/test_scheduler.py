@@ -1,7 +1,7 @@
-"""The scheduler beside a small API server where everything happens that can: late watches, lost answers, deaths.
+"""The scheduler beside a fake API server with all possible faults: late watches, lost responses, crashes.
 
-At every revision no node has more than it holds and no pod is bound twice; at every step each pod is in one place and
-the counters equal a recount; told the same it does the same; and when all is quiet, nobody was forgotten.
+At every revision no node has more pods than fit and no pod is bound twice. At every step each pod is in one state and
+the counters equal a recount. The same events have the same effects. When all is quiet, no pod was forgotten.
 """
 
 from __future__ import annotations

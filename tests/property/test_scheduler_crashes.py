@@ -1,7 +1,7 @@
-"""A scheduler that dies at every point of a story, with every part of what it had under way done or not.
+"""A scheduler that crashes at every point of a scenario, with every subset of its requests in flight executed.
 
 The points: decided and not sent, sent and not answered, answered and not shown, a condition not yet written, victims
-not yet told. Whoever follows knows what the API server shows. Every pod is bound once, and nobody is lost.
+not yet deleted. The successor knows only what the API server shows. Every pod is bound once, and none is lost.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The scheduling queue against a slow one that looks at every parked pod for every event.
+"""The scheduling queue against a slow reference that examines every parked pod for every event.
 
-Same pods in the same places after every step, asked about in the same order, with the same counts; and the same steps
-give the same answers every time.
+After every step the same pods are in the same states, were tried in the same order and have the same counts; the same
+steps always give the same results.
 """
 
 from __future__ import annotations

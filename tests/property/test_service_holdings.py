@@ -1,4 +1,6 @@
-"""The index of what services hold, against reading all of them: whatever is staged, committed, lost or forgotten."""
+"""The index of addresses and ports that services hold, against a scan of all services: after staging, commits, losses
+and evictions.
+"""
 
 from __future__ import annotations
 

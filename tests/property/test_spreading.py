@@ -1,4 +1,6 @@
-"""Topology spreading against a slow, obvious reference, whatever happens to nodes, pods and those that select them."""
+"""Topology spreading against a slow, obvious reference, after any changes of nodes, pods and the objects that select
+them.
+"""
 
 from __future__ import annotations
 

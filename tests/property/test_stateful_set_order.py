@@ -1,4 +1,6 @@
-"""StatefulSets in any order of events, with deaths and cut watches: nobody starts before its turn, no ordinal twice."""
+"""StatefulSets under events in any order, with crashes and cut watches: pods start in order, and no ordinal exists
+twice.
+"""
 
 from __future__ import annotations
 

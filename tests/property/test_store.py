@@ -1,4 +1,4 @@
-"""The store against a model that keeps a full copy of the world per revision."""
+"""The store against a model that keeps a full copy of the state per revision."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Room that is being left, in clusters of chance: nobody is promised what another one was, and nobody is forgotten.
+"""Capacity of terminating pods in random clusters: no capacity is nominated twice, and no pod is forgotten.
 
-Pods ask for CPU alone, so what fits can be told by adding up, and make nobody go.
+Pods request only CPU, so a sum shows what fits, and they preempt no pod.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""Queues on small clusters where pods end slowly, drawn: who is called a shortage, and who gets past whom.
+"""Queues on small random clusters whose pods terminate slowly: which pods are unschedulable, and the order of
+admission.
 
-After every step the API's own objects are looked at, by adding up. A pod with a share of its queue and no node says
-``Unschedulable`` if and only if it would not fit when the terminating pods that have time left are gone, beside all
-pods that stay and all as important ones that were promised the node; else it waits with a nominated node where it does
-fit. A gang does so whole; one that cannot start, since its minimum was raised, its PodGroup is gone, or its pods left,
-has no promise, no nominated node and no ``Unschedulable``. No grant lifts a queue over its limit, no pod that is first
-in its queue waits behind promises of lower priority that have no node, and no pod has to go where taking such promises
-back would do.
+After every step the API objects are checked with sums. An admitted pod without a node is ``Unschedulable`` if and only
+if it would not fit when the terminating pods that are not overdue are gone, beside all pods that stay and all pods of
+equal or higher priority that are nominated there. Otherwise it waits with a nominated node on which it fits. A gang
+does so as a whole. A gang that cannot start, because its minimum was raised, its PodGroup is gone, or its pods are
+gone, has no promise, no nominated node and no ``Unschedulable``. No grant exceeds a queue's limit, the first pod of a
+queue does not wait behind promises of lower priority without a node, and no pod is preempted where retracting such
+promises would be enough.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``volcano-scheduler.conf``, drawn: nothing raises, what was written is read, and every complaint has its line."""
+"""Random ``volcano-scheduler.conf`` files: nothing raises, what was written is read, and every error has its line."""
 
 from __future__ import annotations
 

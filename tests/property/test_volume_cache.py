@@ -1,4 +1,4 @@
-"""What is remembered for pods with volumes is what would be found out anew, whatever happened to storage in between."""
+"""Cached results for pods with volumes equal fresh ones, after any changes of storage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which volume a claim gets, and where: the pool and the filter against a walk through everything that there is."""
+"""Which volume a claim gets, and where: the pool and the filter against a scan of all volumes."""
 
 from __future__ import annotations
 

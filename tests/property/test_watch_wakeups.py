@@ -1,4 +1,4 @@
-"""Watches that are woken only by what may concern them see exactly what watches see that look at every change."""
+"""Watches that are woken only by possibly matching changes see the same events as watches that examine every change."""
 
 from __future__ import annotations
 

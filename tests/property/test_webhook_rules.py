@@ -1,4 +1,4 @@
-"""Which webhooks a write concerns: the compiled rules and the index against rules read by the letter, every time."""
+"""Which webhooks match a write: the compiled rules and the index against the plain rules."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A client over HTTPS for threads: one connection, the standard library, and one exception for "it is gone".
+"""An HTTPS client for threads: one connection, the standard library, and one exception for a lost connection.
 
-The address may change under it (a killed server comes back on another port); ``Target`` holds the current one.
+The address may change (a killed server returns on another port); ``Target`` holds the current one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""``headgate run`` killed with SIGKILL again and again while it lets pods into queues, and each time another follows.
+"""``headgate run`` is killed with SIGKILL again and again while it admits pods to queues, and a new process follows
+each time.
 
-Pods come without end, run for a moment and go; some are replaced under their name while they wait, some are held by a
-gate of somebody else. Every revision is judged by a watch of its own (``harness/queue_audit``); in the end everybody
-who fits is in, all others wait behind their gates, and an engine made anew from lists counts what is there.
+Pods are created without end, run for a moment and are deleted; some are re-created under their name while they wait,
+some have a foreign gate. ``harness/queue_audit`` checks every revision. In the end every pod that fits is admitted, all
+others are gated, and an engine built from lists has the same counts.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""``headgate run --components quota,jobs`` killed again and again while two queues lend, borrow and make room.
+"""``headgate run --components quota,jobs`` is killed again and again while two queues lend, borrow and preempt.
 
-Jobs come as long as faults do, so there is always somebody who waits, however fast the machine is; some are deleted, or
-deleted and made again under their name, and one queue is drained now and then. Pods come beside them, alone and in
-groups, whose user replaces who had to go (``quota_pods.py``). Every revision is judged (``harness/quota_audit``); in
-the end all have ended, queues say that nothing is held, and nothing is left over.
+Jobs are created as long as there are faults, so that some always wait, on any machine; some are deleted, or re-created
+under their name, and one queue is drained now and then. Pods are created beside them, alone and in groups, and a user
+replaces preempted ones (``quota_pods.py``). ``harness/quota_audit`` checks every revision. In the end all have
+finished, queues report no usage, and nothing is left over.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Pods that wait for quota behind their gate, alone and in groups of two, and a user who replaces who had to go.
+"""Gated pods that wait for quota, alone and in groups of two, and a user who replaces preempted ones.
 
-They come in as admission leaves them: with their label, their finalizer and their gate.
+They are created as admission leaves them: with their label, their finalizer and their gate.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A scheduler that is killed again and again under load, and each time followed by another one: what such runs share.
+"""Shared parts of the runs that kill a scheduler again and again under load and start another one.
 
-Which load, when the next kill comes and what is counted after it is each run's own (``schedulers.py``, ``queues.py``).
+Each run chooses the load, the time of the next kill and the checks (``schedulers.py``, ``queues.py``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""``headgate run --components controllers`` killed again and again while workloads roll out, scale, run and end.
+"""``headgate run --components controllers`` is killed again and again while workloads roll out, scale, run and end.
 
-A Deployment is given a new image as soon as the last one is out, a StatefulSet likewise, and Jobs come without end.
-Every revision of every pod is judged (``harness/workload_audit``); in the end each owner has what it asked for.
+A Deployment gets a new image as soon as the last rollout is complete, a StatefulSet likewise, and Jobs are created
+without end. ``harness/workload_audit`` checks every revision of every pod. In the end each owner has the state that it
+specifies.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""kubectl sessions with custom kinds: define, explain, apply, scale, select, wait, take away."""
+"""kubectl sessions with custom kinds: define, explain, apply, scale, select, wait, delete."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The HTTP front of the embedded server in a thread of its own, with limits small enough to meet in a test.
+"""The HTTP front of the embedded server in its own thread, with limits small enough to reach in a test.
 
-The API behind it is the whole one, in memory. Clients are plain sockets: what hostile ones do has no library.
+The complete API behind it runs in memory. Clients are plain sockets, because no library does what hostile clients do.
 """
 
 from __future__ import annotations

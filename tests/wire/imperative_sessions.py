@@ -1,4 +1,4 @@
-"""kubectl sessions that name what they want on the command line: kubectl sends these bodies in protobuf."""
+"""kubectl sessions with imperative commands: kubectl sends these bodies as protobuf."""
 
 from __future__ import annotations
 

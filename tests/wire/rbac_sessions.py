@@ -1,4 +1,4 @@
-"""kubectl sessions about rights: granting them, asking for them, using tokens, and being somebody else."""
+"""kubectl sessions about rights: granting them, querying them, using tokens, and impersonation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kubectl sessions that look at things, and those in which a beginner goes wrong."""
+"""kubectl sessions that read objects, and typical mistakes of beginners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole `headgate up` and a real kubectl: a pod with a claim runs, and a node that falls silent is left."""
+"""A whole `headgate up` and a real kubectl: a pod with a claim runs, and pods of a lost node are evicted."""
 
 from __future__ import annotations
 

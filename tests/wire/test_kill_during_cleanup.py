@@ -1,4 +1,4 @@
-"""A whole ``headgate up`` that is killed while it tidies up: the next one finishes, whatever was half done."""
+"""A whole ``headgate up`` is killed while it deletes dependents: the next one finishes the work."""
 
 from __future__ import annotations
 

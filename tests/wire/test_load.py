@@ -1,4 +1,4 @@
-"""Hostile clients: slow ones, greedy ones, floods of them. Each is dropped; who works beside them notices nothing."""
+"""Hostile clients: slow ones, greedy ones, floods of them. Each is dropped; other clients are not affected."""
 
 from __future__ import annotations
 

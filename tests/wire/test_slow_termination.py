@@ -1,4 +1,4 @@
-"""`headgate up` where pods take their time to end: their successors wait for them, and none is called a shortage."""
+"""`headgate up` with pods that terminate slowly: their successors wait for them, and none is unschedulable."""
 
 from __future__ import annotations
 
