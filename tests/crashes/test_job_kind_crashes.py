@@ -13,7 +13,7 @@ from unit.jobs.test_gates import count
 
 
 def test_a_crash_at_any_write_does_not_change_the_final_state_of_a_custom_job() -> None:
-    def story(world: CrashingWorld) -> None:
+    def scenario(world: CrashingWorld) -> None:
         add(world, "low", workers=5, least=2, priority="low")
         world.advance(4)
         add(world, "high", workers=2, priority="high", example_com__ends="Complete")
@@ -24,11 +24,11 @@ def test_a_crash_at_any_write_does_not_change_the_final_state_of_a_custom_job() 
         assert run(world, "low")["spec"]["suspend"] is False, title
         assert run(world, "low")["spec"]["workers"]["replicas"] == 3, title
 
-    run_with_crashes(lambda: a_training_world(cpu=4, **PREEMPTION), story, look)
+    run_with_crashes(lambda: a_training_world(cpu=4, **PREEMPTION), scenario, look)
 
 
 def test_a_job_that_changes_with_the_removal_of_its_gate_never_has_an_old_workload() -> None:
-    def story(world: CrashingWorld) -> None:
+    def scenario(world: CrashingWorld) -> None:
         add_job(world, "a", cpu="100m", annotations={GATE: "example.com/g"})
         world.advance(2)
         container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "200m"}}}
@@ -51,4 +51,4 @@ def test_a_job_that_changes_with_the_removal_of_its_gate_never_has_an_old_worklo
         assert running(world) == ["a"], title
         assert count(world) == 1, title
 
-    run_with_crashes(make, story, look)
+    run_with_crashes(make, scenario, look)

@@ -21,7 +21,7 @@ def test_a_crash_at_any_write_starts_no_pod_early() -> None:
         world.check, world.is_counted_write = judge, of_quota_and_pods
         return world
 
-    def story(world: CrashingWorld) -> None:
+    def scenario(world: CrashingWorld) -> None:
         add(world, "slow", priority="low", grace_s=30)
         add(world, "quick", priority="low", grace_s=10)
         world.advance(2)
@@ -31,4 +31,4 @@ def test_a_crash_at_any_write_starts_no_pod_early() -> None:
     def look(title: str, world: CrashingWorld) -> None:
         assert started(world) == ["gang-0", "gang-1"], title
 
-    run_with_crashes(make, story, look, stride=3)
+    run_with_crashes(make, scenario, look, stride=3)

@@ -21,7 +21,7 @@ def items(world: World) -> list[Wire]:
 
 
 def test_a_crash_at_any_write_leaves_no_child_running_without_the_quota_of_its_ancestor() -> None:
-    def story(world: CrashingWorld) -> None:
+    def scenario(world: CrashingWorld) -> None:
         add_run(world, "low", priority="low")
         world.advance(2)
         a_child(world, run(world, "low"))
@@ -34,11 +34,11 @@ def test_a_crash_at_any_write_leaves_no_child_running_without_the_quota_of_its_a
         assert running(world) == [], title
         assert len(items(world)) == 2, title
 
-    run_with_crashes(lambda: a_training_world(**PREEMPTION), story, look, stride=2)
+    run_with_crashes(lambda: a_training_world(**PREEMPTION), scenario, look, stride=2)
 
 
 def test_a_crash_at_any_write_loses_no_prebuilt_workload() -> None:
-    def story(world: CrashingWorld) -> None:
+    def scenario(world: CrashingWorld) -> None:
         a_prebuilt(world)
         put(world, "a", labels={PREBUILT: "ready-made"}, ends=True)
         world.advance(3)
@@ -62,11 +62,11 @@ def test_a_crash_at_any_write_loses_no_prebuilt_workload() -> None:
         assert found is not None, title
         assert found["metadata"]["name"] == "ready-made", title
 
-    run_with_crashes(make, story, look, stride=2)
+    run_with_crashes(make, scenario, look, stride=2)
 
 
 def test_after_a_crash_at_any_write_a_lost_workload_returns_to_its_job() -> None:
-    def story(world: CrashingWorld) -> None:
+    def scenario(world: CrashingWorld) -> None:
         add(world, "a")
         world.advance(3)
         (only,) = items(world)
@@ -79,4 +79,4 @@ def test_after_a_crash_at_any_write_a_lost_workload_returns_to_its_job() -> None
         assert has(world, "a", "Admitted"), title
         assert running(world) == ["a"], title
 
-    run_with_crashes(a_world, story, look)
+    run_with_crashes(a_world, scenario, look)

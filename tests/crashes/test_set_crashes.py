@@ -63,7 +63,7 @@ def test_a_stateful_set_is_complete_after_a_crash_at_any_write(policy: str) -> N
         "revisionHistoryLimit": 0,
     }
 
-    def story(world: CrashingWorld) -> None:
+    def scenario(world: CrashingWorld) -> None:
         body = {"metadata": {"name": "db"}, "spec": {**spec, "template": template("v1")}}
         assert world.server.post(f"{APPS}/statefulsets", body).status == 201
         world.advance(20)
@@ -86,7 +86,7 @@ def test_a_stateful_set_is_complete_after_a_crash_at_any_write(policy: str) -> N
     def make() -> CrashingWorld:
         return mortal(lambda server: StatefulSetController(), Kubelet, judge=at_most_three)
 
-    assert len(run_with_crashes(make, story, look)) > 20
+    assert len(run_with_crashes(make, scenario, look)) > 20
 
 
 @pytest.mark.parametrize("limits", [{"maxUnavailable": 1}, {"maxUnavailable": 0, "maxSurge": 1}])
@@ -98,7 +98,7 @@ def test_a_daemon_set_is_complete_after_a_crash_at_any_write(limits: Object) -> 
         "revisionHistoryLimit": 0,
     }
 
-    def story(world: CrashingWorld) -> None:
+    def scenario(world: CrashingWorld) -> None:
         body = {"metadata": {"name": "log"}, "spec": {**spec, "template": template("v1")}}
         assert world.server.post(f"{APPS}/daemonsets", body).status == 201
         world.advance(20)
@@ -122,4 +122,4 @@ def test_a_daemon_set_is_complete_after_a_crash_at_any_write(limits: Object) -> 
     def make() -> CrashingWorld:
         return mortal(daemon_sets, Kubelet, judge=one_to_a_node)
 
-    assert len(run_with_crashes(make, story, look)) > 15
+    assert len(run_with_crashes(make, scenario, look)) > 15

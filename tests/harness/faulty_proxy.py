@@ -1,7 +1,7 @@
 """A proxy between a client and an API server that loses responses, answers with wrong errors and cuts watches.
 
 It speaks plain HTTP to the client, whose kubeconfig points to it, and TLS to the server. There are no faults until
-:meth:`FaultyProxy.spoil` is called; faults are counted by kind. :meth:`FaultyProxy.refuse` and
+:meth:`FaultyProxy.inject_faults` is called; faults are counted by kind. :meth:`FaultyProxy.refuse` and
 :meth:`FaultyProxy.hold_watches` cause one certain fault instead of random ones. Every write that was passed on is
 recorded with its time, so that a test knows which client wrote when.
 """
@@ -37,7 +37,7 @@ class FaultyProxy:
         self.server = server
         self.faults: Counter[str] = Counter()
         self.writes: list[tuple[float, str, str]] = []
-        self.unheard: list[bytes] = []
+        self.refused_bodies: list[bytes] = []
         """The bodies of what was answered with an error and not passed on."""
         self._chance = random.Random(seed)
         self._rate = 0.0
@@ -56,7 +56,7 @@ class FaultyProxy:
         config["clusters"][0]["cluster"] = {"server": f"http://127.0.0.1:{self._port}"}
         self.kubeconfig.write_text(yaml.safe_dump(config))
 
-    def spoil(self, rate: float, longest_watch_s: float | None) -> None:
+    def inject_faults(self, rate: float, longest_watch_s: float | None) -> None:
         """From now on this share of answers is spoiled in each of three ways, and no watch lives longer than that."""
         self._rate, self._longest_watch_s = rate, longest_watch_s
 
@@ -72,16 +72,16 @@ class FaultyProxy:
         self._refused = self._lost = None
 
     def hold_watches(self) -> None:
-        """From now on whoever watches hears nothing, until :meth:`let_watches_go`, and then all of it."""
+        """From now on whoever watches hears nothing, until :meth:`resume_watches`, and then all of it."""
         self.watches_flow = False
 
-    def let_watches_go(self, pause_s: float = 0.0) -> None:
+    def resume_watches(self, pause_s: float = 0.0) -> None:
         """``pause_s``: from now on between any two lines, so that each is heard by itself."""
         self.watches_flow, self.pause_s = True, pause_s
 
-    def heal(self) -> None:
+    def end_faults(self) -> None:
         self.allow()
-        self.let_watches_go()
+        self.resume_watches()
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._closing.set)
@@ -152,7 +152,7 @@ class _Line:
             fate = self._wire.fate(method, path)
             self._wire.faults[fate] += 1
             if fate == "error":
-                self._wire.unheard.append(body)
+                self._wire.refused_bodies.append(body)
                 self._writer.write(_ERROR)
                 continue
             if method not in _READS:

@@ -22,6 +22,6 @@ def headgate(*arguments: str | Path) -> tuple[int, str, str]:
     return run.returncode, run.stdout, run.stderr
 
 
-def asked(server: Server, *arguments: str, kubeconfig: Path | None = None) -> tuple[int, str, str]:
+def output_lines(server: Server, *arguments: str, kubeconfig: Path | None = None) -> tuple[int, str, str]:
     """The same, asked about a server."""
     return headgate(*arguments, "--kubeconfig", kubeconfig or server.kubeconfig)

@@ -33,8 +33,8 @@ class _Seen(NamedTuple):
 class QueueAudit(SchedulerAudit):
     """``tree``: the queues by name, with what they may use, in whole cpus. The pods are created with our gate."""
 
-    def __init__(self, server: Server, room: Mapping[str, int], tree: Mapping[str, Limit]) -> None:
-        super().__init__(server, room)
+    def __init__(self, server: Server, capacity: Mapping[str, int], tree: Mapping[str, Limit]) -> None:
+        super().__init__(server, capacity)
         self._tree = tree
         self._last: dict[str, _Seen] = {}
         self._held: dict[str, tuple[str, int]] = {}

@@ -19,9 +19,9 @@ Object = dict[str, Any]
 class SchedulerAudit(PodWatch):
     """``room``: how much cpu each node has, in whole ones, as all pods ask for it."""
 
-    def __init__(self, server: Server, room: Mapping[str, int]) -> None:
+    def __init__(self, server: Server, capacity: Mapping[str, int]) -> None:
         super().__init__(server)
-        self._room = room
+        self._capacity = capacity
         self._used: Counter[str] = Counter()
         self.node_of: dict[str, str] = {}
         """By uid, of all pods that ever got a node."""
@@ -40,7 +40,7 @@ class SchedulerAudit(PodWatch):
             self._used[node] += cpu_of(pod)
         if kind == "DELETED":
             self._used[node] -= cpu_of(pod)
-        if self._used[node] > self._room.get(node, 0) and node:
+        if self._used[node] > self._capacity.get(node, 0) and node:
             self.problems.append(f"{node} has {self._used[node]} on it at {self._revision}, and room for less")
 
 

@@ -58,7 +58,7 @@ STEPS = 1 + TURNS * len(HANDS)
 WAITS_FOR_A_NODE = {"huge"}
 
 
-def a_story() -> Iterator[QueueSimulation]:
+def a_scenario() -> Iterator[QueueSimulation]:
     """The world after every step."""
     simulation = QueueSimulation()
     for node in ("n0", "n1", "n2"):
@@ -75,8 +75,8 @@ def a_story() -> Iterator[QueueSimulation]:
         simulation.later(1.5)
 
 
-def story_until(step: int) -> QueueSimulation:
-    return next(simulation for number, simulation in enumerate(a_story()) if number == step)
+def scenario_until(step: int) -> QueueSimulation:
+    return next(simulation for number, simulation in enumerate(a_scenario()) if number == step)
 
 
 def come_to_rest(simulation: QueueSimulation) -> None:
@@ -118,7 +118,7 @@ def check_nothing_leaked(simulation: QueueSimulation) -> None:
 
 
 def test_the_scenario_completes_without_a_crash() -> None:
-    simulation = story_until(STEPS - 1)
+    simulation = scenario_until(STEPS - 1)
     finish(simulation)
     waiting = {name for name, wire in simulation.api.pods.items() if not node_of(wire)}
     assert waiting == WAITS_FOR_A_NODE
@@ -128,7 +128,7 @@ def test_the_scenario_completes_without_a_crash() -> None:
 def test_a_crash_at_any_point_loses_no_pod_and_no_capacity_is_promised_twice() -> None:
     points: Counter[str] = Counter()
     for step in range(STEPS):
-        simulation = story_until(step)
+        simulation = scenario_until(step)
         lifts, others = (
             len(simulation.lifts),
             len(simulation.binds) + len(simulation.statuses) + len(simulation.preempts),
@@ -142,7 +142,7 @@ def test_a_crash_at_any_point_loses_no_pod_and_no_capacity_is_promised_twice() -
             if (uid := uid_of(shown))
         )
         for arrives in product((False, True), repeat=lifts + others):
-            simulation = story_until(step)
+            simulation = scenario_until(step)
             points["lifted, not answered"] += sum(arrives[:lifts])
             points["bound or told, not answered"] += sum(arrives[lifts:])
             simulation.die(arrives[lifts:], arrives[:lifts])
@@ -156,7 +156,7 @@ def test_repeated_crashes_lose_no_pod() -> None:
     """Each lives for a few steps, and what it had under way arrives after it died."""
     for life in range(1, 16):
         simulation = QueueSimulation()
-        for step, simulation in enumerate(a_story()):
+        for step, simulation in enumerate(a_scenario()):
             if step % life == life - 1:
                 simulation.die((True,) * 4, (True,) * 4 if step % 2 else (False, True))
         finish(simulation)
@@ -167,9 +167,9 @@ def test_a_late_patch_of_a_crashed_scheduler_is_counted_by_its_successor() -> No
     """Election keeps successors waiting until that is over; who does without has a promise too many at worst."""
     arrived = 0
     for step in range(STEPS):
-        late = len(story_until(step).lifts)
+        late = len(scenario_until(step).lifts)
         for hands in (0, 2, 5) if late else ():
-            simulation = story_until(step)
+            simulation = scenario_until(step)
             lifts = list(simulation.lifts)
             simulation.api.create_gated("rival", 2, "a1", "", "gated", 10)  # comes first, now
             simulation.die()

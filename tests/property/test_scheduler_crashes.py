@@ -26,7 +26,7 @@ HANDS: list[Callable[[SchedulerSimulation], object]] = [
 TURNS = 12
 
 
-def a_story() -> Iterator[SchedulerSimulation]:
+def a_scenario() -> Iterator[SchedulerSimulation]:
     """The world after every step. Two pods wait behind gates, one has to wait for room, and one drives others out."""
     simulation = SchedulerSimulation()
     api = simulation.api
@@ -48,8 +48,8 @@ def a_story() -> Iterator[SchedulerSimulation]:
         simulation.later(3.0)
 
 
-def story_until(step: int) -> SchedulerSimulation:
-    return next(simulation for number, simulation in enumerate(a_story()) if number == step)
+def scenario_until(step: int) -> SchedulerSimulation:
+    return next(simulation for number, simulation in enumerate(a_scenario()) if number == step)
 
 
 def finish(simulation: SchedulerSimulation) -> None:
@@ -67,14 +67,14 @@ def finish(simulation: SchedulerSimulation) -> None:
 def test_a_crash_at_any_point_loses_no_pod_and_binds_no_pod_twice() -> None:
     points: Counter[str] = Counter()
     for step in range(1 + TURNS * len(HANDS)):
-        simulation = story_until(step)
+        simulation = scenario_until(step)
         under_way = len(simulation.binds) + len(simulation.statuses) + len(simulation.preempts)
         points["decided"] += len(simulation.binds)
         points["before status"] += len(simulation.statuses)
         points["before victims are told"] += len(simulation.preempts)
         points["answered, not shown"] += len(simulation.scheduler.cluster.matrix.assumed()) - len(simulation.binds)
         for arrives in product((False, True), repeat=under_way):
-            simulation = story_until(step)
+            simulation = scenario_until(step)
             points["sent, not answered"] += sum(arrives)
             simulation.die(arrives)
             finish(simulation)
@@ -86,7 +86,7 @@ def test_repeated_crashes_lose_no_pod() -> None:
     """Each lives for a few steps, and what it had under way arrives after it died."""
     for life in range(1, 12):
         simulation = SchedulerSimulation()
-        for step, simulation in enumerate(a_story()):
+        for step, simulation in enumerate(a_scenario()):
             if step % life == life - 1:
                 simulation.die((True,) * 4)
         finish(simulation)

@@ -46,5 +46,5 @@ def queue_cluster(request: pytest.FixtureRequest, queue_clusters: Callable[[str]
 def cluster(queue_cluster: QueueCluster) -> Iterator[QueueCluster]:
     """What a story made is gone when it ends."""
     yield queue_cluster
-    queue_cluster.proxy.heal()
+    queue_cluster.proxy.end_faults()
     queue_cluster.delete_pods()

@@ -92,7 +92,7 @@ class KueueCluster:
     # -- what a story does -----------------------------------------------------------------------------------------
 
     def made(self, path: str, body: Wire) -> Wire:
-        answer = _heard(lambda: sent(self.server, "POST", path, body))
+        answer = _retried(lambda: sent(self.server, "POST", path, body))
         assert answer.status == 201, answer.body
         found: Wire = answer.json()
         return found
@@ -136,7 +136,7 @@ class KueueCluster:
     # -- what it looks at ------------------------------------------------------------------------------------------
 
     def get(self, path: str) -> Wire:
-        answer = _heard(lambda: self.server.request("GET", path))
+        answer = _retried(lambda: self.server.request("GET", path))
         assert answer.status == 200, answer.body
         found: Wire = answer.json()
         return found
@@ -186,7 +186,7 @@ class KueueCluster:
         return f"{collection('Pod', NAMESPACE)}/{name}"
 
 
-def _heard(ask: Callable[[], Answer]) -> Answer:
+def _retried(ask: Callable[[], Answer]) -> Answer:
     """While a kind is being defined anew, kube-apiserver asks its clients to come again (429)."""
     found: Answer = wait_for(lambda: answer if (answer := ask()).status != 429 else None)
     return found

@@ -71,7 +71,7 @@ def server(
 
 
 def asked(server: Server, *arguments: str, kubeconfig: Path | None = None) -> tuple[int, str, str]:
-    code, printed, complaint = headgate_cli.asked(server, *arguments, kubeconfig=kubeconfig)
+    code, printed, complaint = headgate_cli.output_lines(server, *arguments, kubeconfig=kubeconfig)
     return code, AGE.sub("<age>", printed), complaint
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from harness.headgate_cli import asked
+from harness.headgate_cli import output_lines
 from harness.queues import install_crds
 from harness.server import Server
 from harness.server_kinds import SERVER_KINDS, running_server
@@ -89,7 +89,7 @@ def server(
 
 
 def printed(server: Server, *arguments: str) -> list[str]:
-    code, text, complaint = asked(server, *arguments, "-n", NAMESPACE)
+    code, text, complaint = output_lines(server, *arguments, "-n", NAMESPACE)
     assert code == 0, complaint
     return text.splitlines()
 
@@ -112,11 +112,11 @@ def test_workloads_are_chosen_by_state_and_by_job(server: Server) -> None:
     assert [row.split()[0] for row in printed(server, "workloads", "--status", "admitted")[1:]] == ["holder"]
     assert [row.split()[0] for row in printed(server, "workloads", "--for", "jobs/train")[1:]] == ["of-train"]
     assert [row.split()[0] for row in printed(server, "workloads", "--for", "po/single")[1:]] == ["of-single"]
-    code, _, complaint = asked(server, "workloads", "-n", NAMESPACE, "--queue", "other")
+    code, _, complaint = output_lines(server, "workloads", "-n", NAMESPACE, "--queue", "other")
     assert (code, complaint) == (0, f"No Workload found in namespace {NAMESPACE}.\n")
-    code, _, complaint = asked(server, "workloads", "--for", "train")
+    code, _, complaint = output_lines(server, "workloads", "--for", "train")
     assert (code, "say TYPE/NAME" in complaint) == (2, True)
-    document = json.loads(asked(server, "workloads", "-A", "-o", "json")[1])
+    document = json.loads(output_lines(server, "workloads", "-A", "-o", "json")[1])
     assert {each["name"] for each in document["workloads"]} == {"holder", "held-back", "of-train", "of-single"}
 
 
@@ -159,7 +159,7 @@ def test_a_pod_with_kueues_gate_is_explained_with_its_workload(server: Server) -
 
 
 def test_a_missing_object_is_reported_with_similar_names(server: Server) -> None:
-    code, _, complaint = asked(server, "explain", "workload", "train", "-n", NAMESPACE)
+    code, _, complaint = output_lines(server, "explain", "workload", "train", "-n", NAMESPACE)
     assert (code, f"did you mean {NAMESPACE}/of-train?" in complaint) == (1, True)
-    code, _, complaint = asked(server, "explain", "deployment", "web")
+    code, _, complaint = output_lines(server, "explain", "deployment", "web")
     assert (code, "say what to explain" in complaint) == (2, True)

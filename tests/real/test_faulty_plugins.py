@@ -241,7 +241,7 @@ def told_everywhere(server: Server, scheduler: Process, name: str, reason: str, 
     first, *_ = wait_for(lambda: events_about(server, name), scheduler, LIMIT_S)
     said = reason if reason == "PreEnqueueRejected" else "FailedScheduling"
     assert (first["reason"], first["message"][:40]) == (said, message(pod)[:40]), name
-    code, printed, complaint = headgate_cli.asked(server, "explain", "pod", name, "-n", "default")
+    code, printed, complaint = headgate_cli.output_lines(server, "explain", "pod", name, "-n", "default")
     assert (code, complaint) == (0, ""), name
     assert text.removeprefix(HELD)[:40] in printed, (name, printed[:500])
     assert reason == "Unschedulable" or "Strange" in printed, (name, printed[:500])

@@ -59,21 +59,21 @@ def gates_of(server: Server, namespace: str) -> dict[str, list[str]]:
     return {pod["metadata"]["name"]: [each["name"] for each in pod["spec"].get("schedulingGates", ())] for pod in pods}
 
 
-def agree(servers: ServerPair, story: Any) -> Any:
-    real, ours = servers.on_each(story)
+def agree(servers: ServerPair, scenario: Any) -> Any:
+    real, ours = servers.on_each(scenario)
     assert real == ours
     return real
 
 
 def test_gates_are_listed_with_their_owner(servers: ServerPair) -> None:
-    def story(server: Server) -> Any:
+    def scenario(server: Server) -> Any:
         namespace = namespaced(server, f"{NAMESPACE}-list")
         create(server, namespace, "a", MINE, OTHER)
         create(server, namespace, "b", OTHER)
         create(server, namespace, "free")
         return gates(server, "list", "-n", namespace), gates(server, "list", "-n", namespace, "-l", "app=nobody")
 
-    listed, nobody = agree(servers, story)
+    listed, nobody = agree(servers, scenario)
     assert listed[0] == 0
     head, mine, other = (line.split() for line in listed[1].splitlines())
     assert head == ["GATE", "PODS", "OLDEST", "AGE", "SET", "BY"]
@@ -83,7 +83,7 @@ def test_gates_are_listed_with_their_owner(servers: ServerPair) -> None:
 
 
 def test_one_gate_is_lifted_and_the_others_stay(servers: ServerPair) -> None:
-    def story(server: Server) -> Any:
+    def scenario(server: Server) -> Any:
         namespace = namespaced(server, f"{NAMESPACE}-lift")
         for i in range(20):
             create(server, namespace, f"p{i}", OTHER, MINE)
@@ -94,7 +94,7 @@ def test_one_gate_is_lifted_and_the_others_stay(servers: ServerPair) -> None:
         again = gates(server, "lift", MINE, "--all", "-n", namespace)
         return dry, untouched, done, gates_of(server, namespace), again
 
-    dry, untouched, done, left, again = agree(servers, story)
+    dry, untouched, done, left, again = agree(servers, scenario)
     assert dry == (0, f"{MINE}: would be lifted from 20 of 20 pods, 0 already gone, 0 failed\n", "")
     assert untouched["p0"] == [OTHER, MINE]
     assert done == (0, f"{MINE}: lifted from 20 of 20 pods, 0 already gone, 0 failed\n", "")
@@ -105,7 +105,7 @@ def test_one_gate_is_lifted_and_the_others_stay(servers: ServerPair) -> None:
 def test_two_that_lift_at_once_lift_each_gate_once(servers: ServerPair) -> None:
     """Between them they account for every pod: lifted by one is already gone for the other, or was never seen."""
 
-    def story(server: Server) -> Any:
+    def scenario(server: Server) -> Any:
         namespace = namespaced(server, f"{NAMESPACE}-twice")
         for i in range(40):
             create(server, namespace, f"p{i}", MINE)
@@ -122,11 +122,11 @@ def test_two_that_lift_at_once_lift_each_gate_once(servers: ServerPair) -> None:
         assert [each[0] for each in printed] == [0, 0], [each[2] for each in printed]
         return lifted, gates_of(server, namespace) == {f"p{i}": [] for i in range(40)}
 
-    assert agree(servers, story) == (40, True)
+    assert agree(servers, scenario) == (40, True)
 
 
 def test_a_user_without_the_right_gets_the_servers_error_for_every_pod(servers: ServerPair) -> None:
-    def story(server: Server) -> Any:
+    def scenario(server: Server) -> Any:
         namespace = namespaced(server, f"{NAMESPACE}-deny")
         hook = {
             "apiVersion": "admissionregistration.k8s.io/v1",
@@ -159,7 +159,7 @@ def test_a_user_without_the_right_gets_the_servers_error_for_every_pod(servers: 
             server.request("DELETE", f"{hooks}/{NAMESPACE}-deny")
         return code, out.endswith(" failed\n"), "deny.example.com" in err
 
-    assert agree(servers, story) == (1, True, True)
+    assert agree(servers, scenario) == (1, True, True)
 
 
 def test_an_unreachable_server_is_reported_in_one_line(servers: ServerPair, tmp_path: Any) -> None:

@@ -127,13 +127,13 @@ def test_of_two_gated_pods_the_one_that_lost_its_gate_is_scheduled(server: Serve
 def test_a_gated_pod_waits_while_a_scheduled_pod_is_deleted_and_is_scheduled_when_its_gate_is_removed(
     server: Server,
 ) -> None:
-    with InProcessScheduler(server) as live:
+    with InProcessScheduler(server) as in_process:
         for pod in (gated("p1"), a_pod("p2")):
             create_pod(server, pod)
         bound(server, "p2")
         delete_pod(server, "p2")
-        wait_for(lambda: live.ask(lambda scheduler: scheduler.cluster.matrix.pod_count) == 0)
-        assert live.pending() == {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 1}
+        wait_for(lambda: in_process.ask(lambda scheduler: scheduler.cluster.matrix.pod_count) == 0)
+        assert in_process.pending() == {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 1}
         patch_pod(server, "p1", UNGATED)
         bound(server, "p1")
 
@@ -182,16 +182,16 @@ def live_with_holds_alone(server: Server, plugin: Holds) -> InProcessScheduler:
 
 def test_a_pre_enqueue_plugin_that_named_its_events_is_asked_again_and_its_pod_is_scheduled(server: Server) -> None:
     plugin = Holds(cluster_events.on(cluster_events.POD, cluster_events.UPDATE))
-    with live_with_holds_alone(server, plugin) as live:
+    with live_with_holds_alone(server, plugin) as in_process:
         uid = create_pod(server, gated("held"))["metadata"]["uid"]
-        wait_for(lambda: live.where(uid) is PodState.GATED)
+        wait_for(lambda: in_process.where(uid) is PodState.GATED)
         create_pod(server, a_pod("pause"))
         bound(server, "pause")
-        wait_for(lambda: live.ask(lambda scheduler: len(scheduler.bindings)) == 0)
+        wait_for(lambda: in_process.ask(lambda scheduler: len(scheduler.bindings)) == 0)
         assert plugin.asked == ["held", "pause"]
         patch_pod(server, "pause", {"metadata": {"annotations": {"foo": "bar"}}})
         wait_for(lambda: plugin.asked == ["held", "pause", "held"])
-        assert live.where(uid) is PodState.GATED
+        assert in_process.where(uid) is PodState.GATED
         patch_pod(server, "held", UNGATED)
         bound(server, "held")
 
@@ -235,13 +235,15 @@ def test_a_pod_whose_binding_failed_is_tried_again_without_any_event(server: Ser
 
 def test_a_pod_that_permit_turned_away_comes_back_by_an_event_from_before_that(server: Server) -> None:
     plugin = TurnsAway()
-    with InProcessScheduler(server, plugin, **SHORT_BACKOFF) as live:
+    with InProcessScheduler(server, plugin, **SHORT_BACKOFF) as in_process:
         create_pod(server, a_pod("p1"))
         wait_for(lambda: plugin.came == ["p1"])
         send(
             server, "PATCH", "/api/v1/nodes/node", {"metadata": {"labels": {"new": ""}}}, "application/merge-patch+json"
         )
-        wait_for(lambda: live.ask(lambda scheduler: "NodeUpdateNodeLabel" in str(list(scheduler.queue.samples()))))
+        wait_for(
+            lambda: in_process.ask(lambda scheduler: "NodeUpdateNodeLabel" in str(list(scheduler.queue.samples())))
+        )
         create_pod(server, a_pod("p2"))
         bound(server, "p1", "p2")
     assert plugin.came == ["p1", "p2", "p1"]

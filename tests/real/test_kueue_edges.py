@@ -64,12 +64,12 @@ def test_every_started_pod_has_one_event_and_no_event_of_a_failure(cluster: Kueu
         cluster.pod(name, "many")
     cluster.until(lambda: all(map(cluster.is_admitted, names)))
 
-    def told(reason: str) -> list[str]:
+    def pods_with_event(reason: str) -> list[str]:
         found = [each["involvedObject"]["name"] for each in events(cluster, reason)]
         return sorted(each for each in found if each in names)
 
-    cluster.until(lambda: told("Started") == sorted(names))
-    assert told("FailedToStart") == []
+    cluster.until(lambda: pods_with_event("Started") == sorted(names))
+    assert pods_with_event("FailedToStart") == []
 
 
 def test_jobs_are_counted_with_what_admission_adds_to_their_pods(cluster: KueueCluster) -> None:

@@ -237,21 +237,21 @@ def test_a_missing_right_is_named_and_nothing_is_claimed_without_it(
 
 
 def test_a_tenant_with_view_gets_what_is_readable_and_the_missing_rights(server: Server, tmp_path: Path) -> None:
-    def told(words: str) -> str:
+    def output(words: str) -> str:
         return "\n".join(asked(server, f"{words} -n teams", tmp_path, VIEWER))
 
-    workloads = told("workloads")
+    workloads = output("workloads")
     assert "missing right: list workloads.kueue.x-k8s.io in namespace teams" in workloads
     assert "No Workload found" not in workloads
-    job = told("explain job unclaimed")
+    job = output("explain job unclaimed")
     assert "its Workload cannot be seen: missing right: list workloads.kueue.x-k8s.io in namespace teams" in job
     assert "its label kueue.x-k8s.io/queue-name names LocalQueue lq" in job
     assert "has to be created" not in job
-    pod = told("explain pod waits")
+    pod = output("explain pod waits")
     assert "queue small" in pod
     assert "Scheduling is blocked due to non-empty scheduling gates" in pod
     assert "missing right: list pods in all namespaces" in pod
-    assert "in namespace teams" not in told("gates list")
+    assert "in namespace teams" not in output("gates list")
 
 
 def test_refused_credentials_are_reported_and_no_state_is_claimed(server: Server, tmp_path: Path) -> None:

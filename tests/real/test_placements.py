@@ -87,7 +87,7 @@ def test_drawn_clusters_are_filled_alike(
 def play(run: KubeSchedulerRun, cases: list[Case]) -> list[tuple[Case, str]]:
     """What differs, case by case."""
     run.lay_out(cases)
-    found = [(case, find_difference(case, run.play(case))) for case in cases]
+    found = [(case, find_difference(case, run.schedule(case))) for case in cases]
     return [(case, f"case {case.number}: {text}\nreplay it: {REPLAY} {case.number}") for case, text in found if text]
 
 

@@ -59,7 +59,7 @@ def create(server: RealServer, side: str, name: str, cpu: str, priority: str, **
     send(server, "POST", f"/api/v1/namespaces/{side}/pods", pod)
 
 
-def told(pod: Object, kind: str) -> Object:
+def condition_of(pod: Object, kind: str) -> Object:
     """A condition, without its times."""
     for each in pod["status"].get("conditions") or ():
         if each["type"] == kind:
@@ -91,10 +91,10 @@ def about_victims(server: RealServer, side: str) -> list[Object]:
 def chapter(server: RealServer, side: str) -> Any:
     pods = pods_of(server, side)
     found = {
-        "victims": {name: told(pod, "DisruptionTarget") for name, pod in pods.items()},
+        "victims": {name: condition_of(pod, "DisruptionTarget") for name, pod in pods.items()},
         "leaving": sorted(name for name, pod in pods.items() if pod["metadata"].get("deletionTimestamp")),
         "promised": pods["preemptor"]["status"].get("nominatedNodeName"),
-        "told": told(pods["preemptor"], "PodScheduled"),
+        "told": condition_of(pods["preemptor"], "PodScheduled"),
         "events": about_victims(server, side),
     }
     return without_side(found, pods, side)

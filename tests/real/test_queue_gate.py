@@ -35,13 +35,13 @@ def test_a2_in_a_full_queue_the_gate_stays_and_the_condition_reports_it_after_a_
     cluster.until_bound("first")
     cluster.pod("second", queue)
 
-    def told() -> str:
+    def reported_message() -> str:
         pod = cluster.get("second")
         assert scheduled_reason(pod) == "SchedulingGated"
         message = pod["status"]["conditions"][0].get("message") or ""
         return message if queue in message else ""
 
-    message = wait_for(told, cluster.scheduler)
+    message = wait_for(reported_message, cluster.scheduler)
     assert "cpu" in message
     assert cluster.is_gated("second")
 
@@ -66,11 +66,11 @@ def test_a4_a_gate_without_the_annotation_is_never_removed_and_the_condition_say
     pod["metadata"] = {"name": "p"}
     send(cluster.server, "POST", PODS, pod)
 
-    def told() -> bool:
+    def reported_message() -> bool:
         conditions = cluster.get("p")["status"]["conditions"]
         return "annotation" in (conditions[0].get("message") or "")
 
-    wait_for(told, cluster.scheduler)
+    wait_for(reported_message, cluster.scheduler)
     assert cluster.is_gated("p")
 
 
@@ -100,7 +100,7 @@ def test_a5_a_request_that_failed_is_repeated_and_delays_no_other_pod(cluster: Q
     cluster.until_the_next_decision()
     assert cluster.is_gated("p")
     assert cluster.is_gated("q"), "what was promised stays promised"
-    cluster.proxy.heal()
+    cluster.proxy.end_faults()
     cluster.until_bound("p")
     assert cluster.is_gated("q")
 
@@ -139,7 +139,7 @@ def test_a6_a_pod_deleted_before_its_gate_is_removed_affects_no_other_pod(cluste
     wait_for(
         lambda: not cluster.is_gated("q"), cluster.scheduler
     )  # the answer says that the pod is gone, no watch does
-    cluster.proxy.heal()
+    cluster.proxy.end_faults()
     cluster.until_bound("q")
 
 

@@ -179,9 +179,9 @@ def test_r10_a_stale_watch_does_not_admit_two_pods(cluster: QueueCluster) -> Non
     cluster.patch("promised", {"metadata": {"labels": {"seen": "late"}}})
     cluster.proxy.allow()
     wait_for(lambda: not gates_of(cluster.get("promised")), cluster.scheduler)
-    cluster.proxy.let_watches_go(pause_s=0.2)
+    cluster.proxy.resume_watches(pause_s=0.2)
     cluster.until_unschedulable("promised")
-    cluster.proxy.heal()
+    cluster.proxy.end_faults()
     cluster.until_the_next_decision()
     assert cluster.is_gated("first")
 

@@ -22,7 +22,7 @@ from harness.scheduler_process import send, wait_for
 from headgate.scheduling.framework.interface import ScheduleResult
 from headgate.scheduling.volumes import storage_cache
 from real.random_volumes import RandomStorage, draw
-from real.test_volumes import told
+from real.test_volumes import outcome_of
 
 pytestmark = pytest.mark.real
 
@@ -110,7 +110,7 @@ def test_pods_get_the_same_condition_for_random_storage(
 
         def all_told() -> dict[str, str] | None:
             pods = send(server, "GET", PLACES["running"])["items"]
-            found = {each["metadata"]["name"]: told(each) for each in pods if each["metadata"]["name"] in made}
+            found = {each["metadata"]["name"]: outcome_of(each) for each in pods if each["metadata"]["name"] in made}
             return found if all(found.values()) else None
 
         theirs: dict[str, str] = wait_for(all_told, scheduler, 60.0)

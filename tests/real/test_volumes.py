@@ -84,7 +84,7 @@ def make_volumes(server: RealServer, side: str) -> None:
         assert made.status in (201, 409), made
 
 
-def told(pod: Object) -> str:
+def outcome_of(pod: Object) -> str:
     """Its node, or what its condition says; nothing while it is undecided."""
     conditions = {each["type"]: each for each in pod["status"].get("conditions") or ()}
     said = conditions.get("PodScheduled") or {}
@@ -93,7 +93,7 @@ def told(pod: Object) -> str:
 
 def end_of(server: RealServer, side: str) -> dict[str, str]:
     """What became of every pod, and of the storage around."""
-    found = {name: told(pod) for name, pod in pods_of(server, side).items()}
+    found = {name: outcome_of(pod) for name, pod in pods_of(server, side).items()}
     for volume in send(server, "GET", VOLUMES)["items"]:
         name, _, whose = volume["metadata"]["name"].rpartition("-")
         if whose == side:
@@ -133,7 +133,7 @@ def test_both_schedulers_do_the_same_with_volumes(server: RealServer, kube_binar
             def all_decided() -> bool:
                 for side in SIDES:
                     make_volumes(server, side)
-                return all(told(pod) for side in SIDES for pod in pods_of(server, side).values())
+                return all(outcome_of(pod) for side in SIDES for pod in pods_of(server, side).values())
 
             wait_for(all_decided, processes[-1], PATIENCE_S)
         ours, theirs = end_of(server, "ours"), end_of(server, "kube")

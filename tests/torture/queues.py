@@ -321,7 +321,7 @@ def outage(server: EmbeddedServer | RealServer, folder: Path, seconds: float, po
 
 def _promises(proxy: FaultyProxy) -> dict[str, str]:
     """By uid, the stamps that did not reach the server."""
-    bodies = [json.loads(body)["metadata"] for body in proxy.unheard if b"schedulingGates" in body]
+    bodies = [json.loads(body)["metadata"] for body in proxy.refused_bodies if b"schedulingGates" in body]
     return {each["uid"]: each["annotations"][STAMP] for each in bodies}
 
 

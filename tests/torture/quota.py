@@ -194,7 +194,7 @@ class Load:
         paths = (PATHS["clusterqueues"], _WORKLOADS, _JOBS, PODS)
         return "\n".join(json.dumps(each) for path in paths for each in self._list(path))
 
-    def told(self, outcome: Outcome) -> Outcome:
+    def fill_outcome(self, outcome: Outcome) -> Outcome:
         judge = self.audit.judge
         outcome.jobs, outcome.deleted, outcome.replaced = self.made, self.deleted, self.replaced
         outcome.admissions, outcome.evictions = sum(judge.admissions.values()), judge.evictions
@@ -254,7 +254,7 @@ def run(
         report(kill + 1)
     with _running(server, folder / "quota-last.log") as process:
         load.judge(process)
-    return load.told(outcome)
+    return load.fill_outcome(outcome)
 
 
 def outage(server: EmbeddedServer, folder: Path, seconds: float, seed: int = 2) -> Outcome:
@@ -270,4 +270,4 @@ def outage(server: EmbeddedServer, folder: Path, seconds: float, seed: int = 2) 
             load.judge(process)
     finally:
         wire.close()
-    return load.told(Outcome())
+    return load.fill_outcome(Outcome())

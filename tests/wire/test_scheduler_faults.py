@@ -50,7 +50,7 @@ def test_restarts_of_the_server_cut_watches_and_answers_that_lie_change_nothing(
     proxy = FaultyProxy(server, tmp_path)
     with schedulers.load(server, 400) as made:
         scheduler = SchedulerProcess(proxy, tmp_path / "run.log")
-        proxy.spoil(rate=0.02, longest_watch_s=2.0)
+        proxy.inject_faults(rate=0.02, longest_watch_s=2.0)
         try:
             for share in (0.25, 0.6):
                 made.wait_until(int(share * made.count), scheduler)

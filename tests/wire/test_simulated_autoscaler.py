@@ -59,7 +59,7 @@ async def until(what: Callable[[], bool]) -> None:
 def test_machines_are_bought_for_pods_without_a_node_and_given_back_when_they_are_idle(
     model: str, tmp_path: Path
 ) -> None:
-    async def story(arm: DemoCluster) -> None:
+    async def scenario(arm: DemoCluster) -> None:
         for name in ("one", "two"):
             await arm.create(PODS, a_pod(name))
         await until(lambda: arm.running == ["one", "two"])
@@ -71,7 +71,7 @@ def test_machines_are_bought_for_pods_without_a_node_and_given_back_when_they_ar
 
     async def main() -> None:
         async with start_demo_cluster(tmp_path, MODELS[model], model) as arm:
-            await story(arm)
+            await scenario(arm)
 
     asyncio.run(main())
 

@@ -133,7 +133,7 @@ class KubeSchedulerRun:
             "profiles": [{"schedulerName": name, **profile} for name, profile in PROFILES.items()],
         }
 
-    def play(self, case: Case) -> SchedulingResult:
+    def schedule(self, case: Case) -> SchedulingResult:
         self.log.forget()
         self.played += 1
         nodes = [self.create(each) for each in case.nodes]

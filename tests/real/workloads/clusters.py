@@ -49,8 +49,8 @@ class ClusterPair:
         self.servers = ServerPair(real, ours, ALLOWED, report_path(), met)
         self._told: dict[str, tuple[ScenarioResult, ScenarioResult]] = {}
 
-    def run(self, stories: Sequence[Scenario]) -> dict[str, tuple[ScenarioResult, ScenarioResult]]:
-        fresh = [each for each in stories if each.name not in self._told]
+    def run(self, scenarios: Sequence[Scenario]) -> dict[str, tuple[ScenarioResult, ScenarioResult]]:
+        fresh = [each for each in scenarios if each.name not in self._told]
         tellers = [
             ScenarioRunner(server, fresh, WorkloadCluster, AT_ONCE) for server in (self.servers.real, self.servers.ours)
         ]
@@ -59,7 +59,7 @@ class ClusterPair:
         for teller in tellers:
             teller.close()
         self._told |= {name: (real[name], ours[name]) for name in real}
-        return {each.name: self._told[each.name] for each in stories}
+        return {each.name: self._told[each.name] for each in scenarios}
 
 
 @contextmanager

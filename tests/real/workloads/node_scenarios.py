@@ -119,7 +119,7 @@ def going(cluster: WorkloadCluster, *names: str) -> WaitCondition:
     return WaitCondition(f"{names} are going", lambda: seen() == set(names), seen)
 
 
-def told(cluster: WorkloadCluster, *reasons: str) -> WaitCondition:
+def node_events(cluster: WorkloadCluster, *reasons: str) -> WaitCondition:
     """Events about the node; those are in the namespace default."""
 
     def seen() -> set[str]:
@@ -134,7 +134,7 @@ def told(cluster: WorkloadCluster, *reasons: str) -> WaitCondition:
 
 
 def note_events(cluster: WorkloadCluster, *reasons: str) -> None:
-    hold = told(cluster, *reasons)
+    hold = node_events(cluster, *reasons)
     cluster.wait(hold)
     cluster.note("events of the node", sorted(hold.seen()))
 
@@ -226,7 +226,7 @@ def is_kept_by_its_lease(cluster: WorkloadCluster) -> None:
 def is_deleted(cluster: WorkloadCluster) -> None:
     add_node(cluster)
     report(cluster)
-    cluster.wait(told(cluster, "RegisteredNode"))
+    cluster.wait(node_events(cluster, "RegisteredNode"))
     cluster.remove(f"nodes/{name_of(cluster)}")
     note_events(cluster, "RegisteredNode", "RemovingNode")
 

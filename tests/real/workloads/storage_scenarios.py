@@ -139,10 +139,14 @@ def named_volumes_do_not_suit(cluster: WorkloadCluster) -> None:
     cluster.wait(volumes_are(cluster, **dict.fromkeys(names, "Available")))
     cluster.create(*(claim(cluster, name, volumeName=f"{name}-{cluster.ns}") for name in names))
 
-    def told() -> int:
+    def message_count() -> int:
         return len({each["message"] for each in cluster.items(cluster.at("events"))})
 
-    cluster.checkpoint("each is told why", WaitCondition("four texts", lambda: told() == len(names), told), words=True)
+    cluster.checkpoint(
+        "each is told why",
+        WaitCondition("four texts", lambda: message_count() == len(names), message_count),
+        words=True,
+    )
 
 
 def waits_for_a_pod(cluster: WorkloadCluster) -> None:
