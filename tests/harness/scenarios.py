@@ -26,7 +26,7 @@ Object = dict[str, Any]
 
 
 class ScenarioCluster:
-    """One cluster as one story sees it. `ns` is a namespace that the story has for itself; it may make more."""
+    """One cluster as one scenario sees it. `ns` is a namespace that the scenario has for itself; it may make more."""
 
     def __init__(self, server: Server, name: str) -> None:
         self.server = server
@@ -63,7 +63,7 @@ class ScenarioCluster:
     # -- seeing ----------------------------------------------------------------------------------------------------
 
     def core(self, plural: str, name: str = "", namespace: str = "") -> str:
-        """The path of a collection, or of an object, of the core group in the story's namespace."""
+        """The path of a collection, or of an object, of the core group in the scenario's namespace."""
         return f"/api/v1/namespaces/{namespace or self.ns}/{plural}" + (f"/{name}" if name else "")
 
     def get(self, path: str) -> Answer:
@@ -93,7 +93,7 @@ class ScenarioCluster:
         self.note(f"GET {path}", self.get(path).json())
 
     def note_all(self, path: str) -> None:
-        """Every object of a collection, by name. What the cluster puts into every namespace is a story of its own."""
+        """Every object of a collection, by name. Objects that every namespace has are left out."""
         found = [each for each in self.items(path) if each["metadata"]["name"] not in IN_EVERY_NAMESPACE]
         self.note(f"GET {path}", {"items": sorted(found, key=lambda each: str(each["metadata"]["name"]))})
 
@@ -104,7 +104,7 @@ ScenarioFunction = Callable[[ScenarioCluster], None]
 
 @dataclass(frozen=True)
 class Scenario:
-    """`before` is told before controllers run; where they run already, at the beginning."""
+    """`prepare` runs before the controllers start, or first where they run already."""
 
     name: str
     run: ScenarioFunction
@@ -113,14 +113,14 @@ class Scenario:
 
 @dataclass
 class ScenarioResult:
-    """What a story noted on one cluster, and where it got stuck."""
+    """What a scenario recorded on one cluster, and the failure that ended it."""
 
     notes: list[tuple[str, Any]] = field(default_factory=list)
     failure: str = ""
 
 
 class ScenarioRunner:
-    """Tells stories on one cluster, all at the same time, or at most so many."""
+    """Runs scenarios on one cluster, all at the same time or at most ``at_once``."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class ScenarioRunner:
 
 
 def compare_results(name: str, real: ScenarioResult, ours: ScenarioResult) -> Iterator[Difference]:
-    """Where two tellings of a story part."""
+    """The differences between two runs of a scenario."""
     yield from differences(name, "how it went", _seen(real.failure), _seen(ours.failure))
     for (title, one), (other_title, other) in zip(real.notes, ours.notes, strict=False):
         yield from differences(name, title, _seen([title, one]), _seen([other_title, other]))

@@ -39,8 +39,8 @@ class ServerPair:
         self._threads = ThreadPoolExecutor(2)
 
     def compare(self, case: Case, attempts: int = 1, prepare: Callable[[Server, str], None] = lambda *_: None) -> None:
-        """``tellings``: how often a case is told, each time in a namespace of its own, while the real server does not
-        do what it is waited for: then it lost a race with itself, and there is nothing to compare with."""
+        """``attempts``: how often a case runs, each time in a new namespace, while the real server does not reach a
+        state that the case waits for. Then the real server lost a race with itself, and there is nothing to compare."""
         unmet, left, right = self._run_on_each(case, namespace_of(case.name), prepare)
         for attempt in range(2, attempts + 1):
             if unmet:

@@ -26,7 +26,7 @@ def prepared(servers: ServerPair) -> ServerPair:
 def queue_clusters(
     kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[str], QueueCluster]]:
-    """A place on a server of each make, for all suites of a worker: starting one takes longer than most stories."""
+    """A cluster on a server of each kind, for all suites of a worker: starting one takes longer than most scenarios."""
     with ExitStack() as open_places:
 
         @functools.cache
@@ -44,7 +44,7 @@ def queue_cluster(request: pytest.FixtureRequest, queue_clusters: Callable[[str]
 
 @pytest.fixture
 def cluster(queue_cluster: QueueCluster) -> Iterator[QueueCluster]:
-    """What a story made is gone when it ends."""
+    """What a scenario made is gone when it ends."""
     yield queue_cluster
     queue_cluster.proxy.end_faults()
     queue_cluster.delete_pods()

@@ -14,7 +14,7 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 def group(cluster: ScenarioCluster) -> str:
-    """Every story has a group of its own."""
+    """Every scenario has a group of its own."""
     return f"{cluster.ns}.example.com"
 
 

@@ -57,7 +57,7 @@ class KarpenterCluster:
         annotations: Mapping[str, str] = {},
         **more: Any,
     ) -> None:
-        """Of the story's queue; `gated` as the webhook makes it of a pod that asks for the queue's gate."""
+        """Of the scenario's queue; `gated` as the webhook makes it of a pod that asks for the queue's gate."""
         pod = a_pod(name, dict(requests), schedulerName="headgate", nodeSelector={STORY: scenario}, **more)
         pod["spec"]["containers"][0]["resources"]["limits"] = dict(requests)  # devices cannot be overcommitted
         pod["metadata"]["annotations"] = {QUEUE_NAME: scenario, **annotations}
@@ -83,7 +83,7 @@ class KarpenterCluster:
             self.pod(scenario, f"{scenario}-executor-{number}", gated=gated)
 
     def reasons(self, scenario: str) -> dict[str, int]:
-        """How many of the story's executors have no node, by what is said of them."""
+        """How many of the scenario's executors have no node, by what is said of them."""
         found = (get_pod(self.server, f"{scenario}-executor-{number}") for number in range(1, 6))
         return dict(Counter(scheduled_reason(pod) for pod in found if not is_bound(pod)))
 

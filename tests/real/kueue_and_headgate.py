@@ -46,7 +46,7 @@ Versions = dict[tuple[str, str], str]
 
 
 class Side:
-    """One server with whoever decides there."""
+    """One server with its decider, Kueue or Headgate."""
 
     def __init__(self, server: RealServer, decider: Process) -> None:
         self.server, self.decider = server, decider

@@ -27,7 +27,7 @@ NAMESPACE = "default"
 NODE = "the-node"
 PATIENCE_S = 60.0
 GRACE_S = 600
-"""Longer than any story: who terminates is still there at its end."""
+"""Longer than any scenario: who terminates is still there at its end."""
 _MUTABLE = "MutablePodResourcesForSuspendedJobs=true"
 _PARTS = "apiserver,controllers,quota,jobs"
 
@@ -89,7 +89,7 @@ class KueueCluster:
         self.server.disconnect()
         self.server.stop()
 
-    # -- what a story does -----------------------------------------------------------------------------------------
+    # -- what a scenario does -----------------------------------------------------------------------------------------
 
     def made(self, path: str, body: Wire) -> Wire:
         answer = _retried(lambda: sent(self.server, "POST", path, body))

@@ -43,7 +43,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class Purpose(msgspec.Struct, frozen=True):
-    """A difference that is meant to be: why, how it is told from others, and how often it was met in five stories."""
+    """An intended difference: the reason, how it is recognised, and its counts in five recorded runs."""
 
     name: str
     why: str

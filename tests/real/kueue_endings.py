@@ -46,7 +46,7 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """``met``: how many worlds of each of five stories ended by it."""
+    """``met``: how many clusters of each of five runs ended by it."""
 
     name: str
     why: str

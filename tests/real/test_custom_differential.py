@@ -1,6 +1,6 @@
 """Random schemas, random values: both servers prune, default and refuse alike.
 
-One definition has a field for each of many drawn schemas, so that it is established once; each example is a value for
+One definition has a field for each of many random schemas, so that it is established once; each example is a value for
 one of them, sent without being stored.
 """
 

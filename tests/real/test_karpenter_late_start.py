@@ -119,7 +119,7 @@ def test_a_gang_buys_no_machine_while_its_victims_end(cluster: LateStartCluster)
 
 
 def test_switched_off_a_machine_is_bought_for_the_preemptor(cluster: LateStartCluster) -> None:
-    """The last story here: nothing switches it on again."""
+    """The last scenario here: nothing switches it on again."""
     cluster.cluster.switch("StartAfterTerminatingPods=false")
     cluster.queue("off", 1)
     cluster.pod("off", "off-victim")

@@ -1,4 +1,4 @@
-"""The model of Karpenter against the real one: drawn sets of pods, and which machines each of them buys for them.
+"""The model of Karpenter against the real one: random sets of pods, and which machines each of them buys for them.
 
 The pods wait for pools that do not exist yet. When those are there, one pass of Karpenter plans for each set as a
 whole, which is what the model is asked about. Nobody schedules the pods: their conditions are the test's. The kubelets
@@ -91,7 +91,7 @@ def milli_cpu(pod: Object) -> int:
 
 
 def had(server: RealServer) -> dict[str, Machines]:
-    """What Karpenter bought for them, by story."""
+    """What Karpenter bought for them, by scenario."""
     return {scenario: Counter(map(read, claims)) for scenario, claims in all_bought(server).items()}
 
 

@@ -1,7 +1,7 @@
 """KEP-3521's integration tests, each on the embedded server and on the real one; `docs/kep-3521.md` has the table.
 
-The scheduler runs in this process, so that a story can bring plugins of its own and ask which queue a pod is in; what
-it writes goes over HTTP. Waiting is for a state, never for a time.
+The scheduler runs in this process, so that a test can add plugins and read which queue a pod is in. The scheduler
+writes over HTTP. A test waits for a state, never for a time.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def cluster(
 
 @pytest.fixture
 def server(cluster: KEPCluster) -> Iterator[Server]:
-    """With one node; what a story made is gone when it ends."""
+    """With one node; what a scenario made is gone when it ends."""
     create_nodes(cluster.server, [a_node("node")])
     yield cluster.server
     for name in pods(cluster.server):
@@ -340,7 +340,7 @@ def create_replicas(server: Server, count: int, *gates: str) -> None:
     send(server, "POST", REPLICA_SETS, made)
 
 
-# The story of a single pod
+# The scenario of a single pod
 
 
 def test_a_pod_is_not_scheduled_for_fifteen_seconds_and_within_five_once_its_gate_is_gone(

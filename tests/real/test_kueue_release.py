@@ -1,6 +1,6 @@
 """Fast quota release (KEP-6143) on the embedded server and on a real one: quota is free while its pods still end.
 
-Nobody ends a pod here but the story, so who is admitted beside a pod that terminates was given quota that one held.
+Nobody ends a pod here but the scenario, so who is admitted beside a pod that terminates was given quota that one held.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def test_the_youngest_excess_pod_is_deleted_and_a_deleted_workload_terminates_it
 
 
 def test_with_the_gate_off_a_preemptor_waits_until_its_victim_has_ended_or_is_overdue(cluster: KueueCluster) -> None:
-    """The last story here: nobody switches it on again."""
+    """The last scenario here: nobody switches it on again."""
     cluster.switch(OFF)
     for story, grace_s in (("slow", GRACE_S), ("stuck", 5)):
         cluster.queue(story, 1, **PREEMPTS)

@@ -1,8 +1,7 @@
-"""Quota is released early and pods start late, beside the real kube-scheduler: no pod is called unschedulable while
-pods whose quota it was given still end.
+"""Quota is released early and pods start late, beside the real kube-scheduler: no pod is unschedulable while
+the pods whose quota it was given terminate.
 
-A node has one CPU and is full. With `StartAfterTerminatingPods=false` the same stories show the shortage that there is
-none of.
+A node has one CPU and is full. With `StartAfterTerminatingPods=false` the same pods become unschedulable.
 """
 
 from __future__ import annotations
@@ -138,7 +137,7 @@ def test_the_pods_of_a_job_are_never_unschedulable_because_it_is_resumed_late(cl
 
 
 def test_with_the_feature_off_the_same_pod_is_unschedulable(cluster: LateStartCluster) -> None:
-    """The last story here: nothing switches it on again."""
+    """The last scenario here: nothing switches it on again."""
     cluster.cluster.switch("StartAfterTerminatingPods=false")
     cluster.cluster.queue("off", NODES, **PREEMPTS)
     cluster.fill("off")

@@ -1,4 +1,4 @@
-"""Thousands of drawn objects and patches on both servers: equal answers, managed fields included.
+"""Thousands of random objects and patches on both servers: equal answers, managed fields included.
 
 `--patch-pairs N` says how many pairs of object and patch are compared, `--random-patches` draws others than last time.
 """

@@ -1,4 +1,4 @@
-"""The real kube-scheduler and our cycle on the same drawn clusters: who fits where, why not, and how good each node is.
+"""The real kube-scheduler and our cycle on the same random clusters: feasible nodes, reasons and scores are equal.
 
 `--placements N` says how many clusters are compared, `--random-placements` draws others than last time, and
 `--placement-case N` plays the one with that number, which a failure names, several times over.

@@ -139,7 +139,7 @@ def test_both_schedulers_do_the_same_with_volumes(server: RealServer, kube_binar
         ours, theirs = end_of(server, "ours"), end_of(server, "kube")
         assert ours.keys() == theirs.keys()
         assert not {name: (text, theirs[name]) for name, text in ours.items() if text != theirs[name]}
-        # Both sides may be wrong together about what the story is about.
+        # Both sides may be wrong together about what the scenario is about.
         assert {name for name in ours if ours[name] in ("n1", "n2", "n3")} == PLACED
     finally:
         for each in processes:

@@ -1,9 +1,9 @@
 """``headgate up`` killed with SIGKILL again and again, under eight writers, two watchers and a reader.
 
-Each writer has keys of its own and one request under way, so after a kill it knows what may be: what it was last
-answered, or the request whose answer never came. Each key's story, as its writer pieced it together, must be what each
-watcher saw, event for event, across all the servers it resumed on; what anybody saw never goes away again; the
-revision of a list never goes back.
+Each writer has its own keys and one request in flight, so after a kill it knows both possible states: the last answer,
+or the request without an answer. The history of each key, as its writer recorded it, must equal what each watcher saw,
+event for event, over all servers it resumed on. A state that a client saw is never lost, and the revision of a list
+never decreases.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Drawn rules about nodes: tolerations, node selectors, required and preferred node affinity."""
+"""Random rules about nodes: tolerations, node selectors, required and preferred node affinity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drawn nodes: small, uneven, tainted, cordoned, with images and devices."""
+"""Random nodes: small, uneven, tainted, cordoned, with images and devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drawn rules between pods: near which others a pod must, must not, or would like (not) to run."""
+"""Random rules between pods: near which others a pod must, must not, or would like (not) to run."""
 
 from __future__ import annotations
 

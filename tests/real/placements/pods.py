@@ -1,4 +1,4 @@
-"""Drawn pods: what they ask of a machine, and how important they are. Where they may go is drawn in `node_rules.py`."""
+"""Random pods: their requests, and their priority. `node_rules.py` generates their rules about nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drawn spread constraints, hard and soft, and what pods are spread by when they state none.
+"""Random spread constraints, hard and soft, and what pods are spread by when they state none.
 
 In the namespace `SERVED` there are services and controllers, which select pods and so spread them by default.
 """

@@ -1,4 +1,4 @@
-"""Drawn storage: claims that have a volume, wait for one, or never get one, and the volumes, classes and limits around.
+"""Random storage: claims that are bound, wait for a volume, or never get one, with volumes, classes and limits.
 
 Every case has classes of its own, so the volumes of one case are of no use to the pods of another, and all of them can
 be there from the beginning. No two volumes of a case are equally large: of equals kube-scheduler takes any.

@@ -1,4 +1,4 @@
-"""Stories of PodDisruptionBudgets: what they count, whom they let go, and what `kubectl drain` makes of that."""
+"""Scenarios of PodDisruptionBudgets: what they count, whom they let go, and what `kubectl drain` makes of that."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def _not_announced(cluster: WorkloadCluster, name: str) -> WaitCondition:
 
 
 def drained(cluster: WorkloadCluster) -> None:
-    """All pods are on one node, so none comes back while it is drained. Other stories lose nothing but its room."""
+    """All pods are on one node, so none comes back while it is drained. Other scenarios lose nothing but its room."""
     node = PINNED["kubernetes.io/hostname"]
     drain = f"drain {node} --pod-selector=app=drained --ignore-daemonsets --timeout"
     cluster.create(deployment("drained", template("drained", nodeSelector=PINNED), replicas=2))

@@ -1,4 +1,4 @@
-"""Stories of what goes with an owner of workloads and what stays behind."""
+"""Scenarios of what goes with an owner of workloads and what stays behind."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ GROUPS = {
 
 
 def modules() -> dict[str, list[Scenario]]:
-    """Stories by the name of their module without its ending."""
+    """Scenarios by the name of their module without its ending."""
     found = sorted(path.stem for path in Path(__file__).parent.glob("*_scenarios.py"))
     return {stem.removesuffix("_scenarios"): import_module(f"real.workloads.{stem}").SCENARIOS for stem in found}
 

@@ -28,7 +28,7 @@ from real.workloads.scenario_cluster import WorkloadCluster
 NODES = 3
 SIZE = {"cpu": "64", "memory": "256Gi", "pods": "1000"}
 AT_ONCE = 14
-"""Stories at the same time on one cluster: more only wait for the processors."""
+"""Scenarios at the same time on one cluster: more only wait for the processors."""
 RATE = 2000
 WITHOUT = (
     "certificatesigningrequest-signing",
@@ -39,11 +39,11 @@ WITHOUT = (
     "endpointslice",
     "endpointslice-mirroring",
 )
-"""Controllers of kinds that no story is about."""
+"""Controllers of kinds that no scenario is about."""
 
 
 class ClusterPair:
-    """Both clusters; a story is told once on each, whoever asks for it."""
+    """Both clusters; a scenario runs once on each."""
 
     def __init__(self, real: Server, ours: Server, met: Counter[str]) -> None:
         self.servers = ServerPair(real, ours, ALLOWED, report_path(), met)

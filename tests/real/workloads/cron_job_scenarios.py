@@ -1,7 +1,7 @@
-"""Stories of CronJobs: which times start a Job, and what is kept of it.
+"""Scenarios of CronJobs: which times start a Job, and what is kept of it.
 
 Times are driven by what a status says: schedules are daily, at an hour that is over, and the last start is set days
-back; so the next Job is due at once, and no other while a story is told. Two stories wait for a real clock.
+back; so the next Job is due at once, and no other while a scenario is told. Two scenarios wait for a real clock.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Stories of DaemonSets, each on nodes of its own: nodes come and change, templates change, pods fail."""
+"""Scenarios of DaemonSets, each on nodes of its own: nodes come and change, templates change, pods fail."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NEXT = IMAGE.replace(":1", ":2")
 
 
 def nodes(cluster: WorkloadCluster, *letters: str, role: str = "edge", **spec: Any) -> None:
-    """Nodes that no other story's pods run on."""
+    """Nodes that no other scenario's pods run on."""
     for letter in letters:
         labels = {HOLLOW: "true", STORY: cluster.ns, ROLE: role, "letter": letter}
         metadata = {

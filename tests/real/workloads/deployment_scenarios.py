@@ -1,4 +1,4 @@
-"""Stories of Deployments: what is rolled out, how far, and what is told of it. `kubectl rollout` is told elsewhere."""
+"""Scenarios of Deployments: rollouts, their progress and their status. `rollout_scenarios.py` has `kubectl rollout`."""
 
 from __future__ import annotations
 

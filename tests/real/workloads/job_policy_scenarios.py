@@ -1,4 +1,4 @@
-"""Stories of Jobs that say which failures matter, for the whole job or per index, and what success is."""
+"""Scenarios of Jobs that say which failures matter, for the whole job or per index, and what success is."""
 
 from __future__ import annotations
 

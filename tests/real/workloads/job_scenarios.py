@@ -1,4 +1,4 @@
-"""Stories of Jobs: how many pods run, which index has which, and how a job ends, pauses, or goes."""
+"""Scenarios of Jobs: how many pods run, which index has which, and how a job ends, pauses, or goes."""
 
 from __future__ import annotations
 

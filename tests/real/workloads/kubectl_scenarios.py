@@ -1,4 +1,4 @@
-"""Stories of kubectl's other commands about workloads: scale, wait, drain, create job, autoscale, get and describe."""
+"""Scenarios of other kubectl commands for workloads: scale, wait, drain, create job, autoscale, get and describe."""
 
 from __future__ import annotations
 

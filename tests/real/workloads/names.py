@@ -21,7 +21,7 @@ NODE = re.compile(r"\bnode-\d{4}\b")
 ADDRESS = re.compile(r"\b10\.\d+\.\d+\.\d+\b")
 REVISION = "deployment.kubernetes.io/revision"
 DRAWING = ("replicasets", "daemonsets", "jobs", "replicationcontrollers")
-"""Kinds whose pods have drawn names."""
+"""Kinds whose pods have random names."""
 
 
 class Names:

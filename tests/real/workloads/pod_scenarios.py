@@ -1,4 +1,4 @@
-"""Stories of pods that nobody made but their user."""
+"""Scenarios of pods without an owner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stories of ReplicaSets that no Deployment made: how many pods, whose, and which of them go."""
+"""Scenarios of ReplicaSets that no Deployment made: how many pods, whose, and which of them go."""
 
 from __future__ import annotations
 

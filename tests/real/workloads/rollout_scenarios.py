@@ -1,4 +1,4 @@
-"""Stories of `kubectl rollout`, as people type it at Deployments, StatefulSets and DaemonSets."""
+"""Scenarios of `kubectl rollout`, as people type it at Deployments, StatefulSets and DaemonSets."""
 
 from __future__ import annotations
 

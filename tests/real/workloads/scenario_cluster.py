@@ -94,14 +94,14 @@ class WorkloadCluster(ScenarioCluster):
     # -- acting ----------------------------------------------------------------------------------------------------
 
     def at(self, what: str, subresource: str = "") -> str:
-        """The path of `plural` or `plural/name`, in the story's namespace if the kind has namespaces."""
+        """The path of `plural` or `plural/name`, in the scenario's namespace if the kind has namespaces."""
         plural, _, name = what.partition("/")
         inside = "" if plural in CLUSTER else f"/namespaces/{self.ns}"
         path = f"{PREFIXES[plural]}{inside}/{plural}" + (f"/{name}" if name else "")
         return f"{path}/{subresource}" if subresource else path
 
     def create(self, *objects: Object) -> None:
-        """Creates objects. Names of what has no namespace should hold `place.ns`: all stories share the cluster."""
+        """Names of cluster-scoped objects should contain `cluster.ns`: all scenarios share the cluster."""
         for obj in objects:
             plural = PLURALS[obj["kind"].lower()]
             self.looks_at(plural)
@@ -134,7 +134,7 @@ class WorkloadCluster(ScenarioCluster):
         self.change(f"pods/{name}", {"status": {"phase": phase, "containerStatuses": containers, **status}}, "status")
 
     def own_nodes(self, *names: str) -> Object:
-        """Makes nodes that no other story's pods go to; the part of a pod's spec that sends it there."""
+        """Makes nodes that no other scenario's pods go to; the part of a pod's spec that sends it there."""
         mine = {"key": "story", "value": self.ns}
         for each in names:
             name = f"{self.ns}-{each}"
@@ -240,7 +240,7 @@ class WorkloadCluster(ScenarioCluster):
         )
 
     def untainted(self, node: str) -> WaitCondition:
-        """It has no taint but that of the story."""
+        """It has no taint but that of the scenario."""
 
         def taints() -> list[Object]:
             return [each for each in self.read(f"nodes/{node}")["spec"].get("taints") or () if each["key"] != "story"]

@@ -1,4 +1,4 @@
-"""Stories of StatefulSets: order, identity, updates by revision, claims, and what happens when members fail."""
+"""Scenarios of StatefulSets: order, identity, updates by revision, claims, and what happens when members fail."""
 
 from __future__ import annotations
 

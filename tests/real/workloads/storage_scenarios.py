@@ -1,6 +1,6 @@
-"""Stories of claims and volumes. Names of volumes and classes hold the story's namespace: all share one cluster.
+"""Scenarios of claims and volumes. Names of volumes and classes hold the scenario's namespace: all share one cluster.
 
-Volumes of the driver ``by-hand.example`` are made by the story, as a driver would.
+Volumes of the driver ``by-hand.example`` are made by the scenario, as a driver would.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ GATED = [{"name": "example.com/wait"}]
 
 
 def volume(cluster: WorkloadCluster, name: str, size: str = "1Gi", claim: str = "", **spec: Any) -> Object:
-    """Of the story's own class unless it says otherwise, so that no other story's claim gets it."""
+    """Of the scenario's own class unless it says otherwise, so that no other scenario's claim gets it."""
     made = {"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], "storageClassName": cluster.ns}
     source = {} if {"csi", "nfs"} & set(spec) else {"hostPath": {"path": "/nowhere"}}
     if claim:
