@@ -84,7 +84,7 @@ def _log_table(pages: Pages, doubtful: frozenset[int]) -> TableRows:
         return TableRows({}, (_EVERYTHING,))
     if any(not 0 < page <= pages.count for page in doubtful):  # the page number of a frame is damaged
         return TableRows(
-            table.rows, (*table.gaps, msgspec.structs.replace(_EVERYTHING, what="a commit cannot be read"))
+            table.rows, (*table.gaps, msgspec.structs.replace(_EVERYTHING, problem="a commit cannot be read"))
         )
     return table
 

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from headgate.store import log_rows
@@ -18,7 +19,7 @@ from headgate.store.io.high_water_mark_file import MARK, read_files
 from headgate.store.io.journal import Journal
 from headgate.store.io.salvage import salvage
 from headgate.store.item import Item
-from headgate.store.salvaged_rows import is_within, merged_gaps
+from headgate.store.salvaged_rows import collect, is_within, merged_gaps
 from headgate.store.sqlite_btree import Pages, UnreadableKeyRange
 from headgate.store.sqlite_contents import head_of, log_of, rows_with_keys
 from torture import byte_flips
@@ -97,6 +98,18 @@ def test_the_rows_before_a_truncation_are_kept(sound: tuple[Path, list[Item]], t
     missing = {item.revision for item in before} - {item.revision for item in kept}
     assert missing <= lost_revisions(result.lost, before[-1].revision)
     assert examine(folder / FILE, no_progress, at_rest=False) == []
+
+
+def test_a_frame_whose_page_number_is_damaged_may_have_changed_any_row(sound: tuple[Path, list[Item]]) -> None:
+    folder, before = sound
+    data, wal = read_files(folder, every_frame=True)
+    table = log_of(Pages(data, wal.pages, PAGE_BYTES), frozenset())
+    damaged = msgspec.structs.replace(wal, doubtful=frozenset({1 << 30}))
+    result = collect(data, damaged, PAGE_BYTES, last_revision=None)
+    assert [each.item.revision for each in result.rows] == [each.revision for each in before] == sorted(table.rows)
+    assert result.lost == []  # the head counts all rows, and all are there
+    short = collect(data[: len(data) * 9 // 10], damaged, PAGE_BYTES, last_revision=None)
+    assert "a commit cannot be read" in "\n".join(short.lost)
 
 
 def page_of(name: str) -> Callable[[Path], int]:
