@@ -100,7 +100,7 @@ def test_a_borrower_waits_for_terminating_pods_of_other_queues_of_the_cohort() -
     assert api.condition("owner", WAITS)[0] == "True"
     api.queue("two", {"default": {"cpu": 1}}, local="two")  # it leaves the cohort
     api.cycle()
-    assert api.condition("owner", WAITS)[0] == "False", "pods of other trees are not waited for"
+    assert api.condition("owner", WAITS)[:2] == ("False", "FitsBesideTerminatingPods")
 
 
 def test_pods_of_a_queue_that_is_deleted_are_not_waited_for() -> None:
@@ -226,3 +226,50 @@ def test_a_workload_that_is_evicted_while_it_waits_does_not_start() -> None:
     api.engine.pod_removed("uid-victim")
     api.cycle()
     assert api.condition("high", WAITS)[0] == "True"
+
+
+def test_a_workload_that_fits_after_an_admission_is_withdrawn_starts_in_the_same_cycle() -> None:
+    api = Api()
+    reclaims = {"reclaimWithinCohort": "Any"}
+    for name, cpu in (("lender", 10), ("borrower", 0)):
+        api.queue(name, {"default": {"cpu": cpu}}, local=name, cohortName="co", preemption=reclaims)
+    api.submit("before", queue="lender", cpu=3)
+    api.cycle()
+    pod = api.pod("ending", "before", cpu=3)
+    api.show(pod)
+    api.terminate(pod)
+    api.remove("workload", "ns/before")
+    api.submit("first", queue="lender", cpu=2, at_s=1)
+    api.submit("borrowing", queue="borrower", cpu=4, at_s=2)
+    api.submit("waiting", queue="lender", cpu=2, at_s=3)  # beside the pod, "first" and "borrowing" use 9 of 10
+    api.submit("reclaiming", queue="lender", cpu=3, at_s=4)
+    api.cycle()
+    assert api.admitted() == ["first", "reclaiming", "waiting"]
+    assert api.condition("waiting", WAITS)[:2] == ("False", "FitsBesideTerminatingPods")
+
+
+def test_a_workload_that_was_heard_before_its_queue_starts_because_the_pods_left() -> None:
+    """A queue that is heard for the first time is no change of quota."""
+    api, _ = preempted()
+    del api.objects["pod", "uid-victim"]
+    known = api.objects
+    queue = known["cluster_queue", "cq"]
+    api.objects = {at: wire for at, wire in known.items() if at[0] != "cluster_queue"}
+    api.restart()
+    api.objects = known
+    api.perform(api.engine.cluster_queue_applied(queue, api.now_s))
+    api.cycle()
+    assert api.condition("high", WAITS)[:2] == ("False", "TerminatingPodsLeft")
+
+
+def test_a_queue_that_is_heard_after_a_change_of_quota_does_not_hide_the_change() -> None:
+    api = Api()
+    api.queue("one", {"default": {"cpu": 1}}, local="one", cohortName="co")
+    api.queue("two", {"default": {"cpu": 1}}, local="two", cohortName="co")
+    _borrow_and_terminate(api)
+    api.submit("owner", queue="two")
+    api.cycle()
+    api.queue("two", {"default": {"cpu": 1}}, local="two")  # it leaves the cohort
+    api.queue("three", {"default": {"cpu": 1}}, local="three")
+    api.cycle()
+    assert api.condition("owner", WAITS)[:2] == ("False", "FitsBesideTerminatingPods")
