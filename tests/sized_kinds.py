@@ -24,6 +24,7 @@ from sized_requests import (
     SERVICES,
     STORAGE,
     STRATEGIC,
+    Object,
     Row,
     Sized,
     a_binding,
@@ -67,6 +68,14 @@ _OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 def _formatted(form: str, part: str, n: int) -> Sized:
     return custom({"type": "string", "format": form}, part * n)
+
+
+def _with_runtime_class(tolerations: list[Object]) -> Sized:
+    scheduling = {"tolerations": [{"key": "x", "operator": "Exists"}]}
+    runtime_class = {**named(), "handler": "h", "scheduling": scheduling}
+    return [send("POST", "/apis/node.k8s.io/v1/runtimeclasses", runtime_class)], send(
+        "POST", PODS, a_pod(runtimeClassName="a", tolerations=tolerations)
+    )
 
 
 PODS_AND_WORKLOADS: dict[str, Row] = {
@@ -231,20 +240,13 @@ PODS_AND_WORKLOADS: dict[str, Row] = {
         lambda n: create(PODS, a_pod(tolerations=[{"key": f"k{i}", "operator": "Exists"} for i in range(n)])),
     ),
     "tolerations beside those of a RuntimeClass": (
-        150,
-        lambda n: (
-            [
-                send(
-                    "POST",
-                    "/apis/node.k8s.io/v1/runtimeclasses",
-                    {**named(), "handler": "h", "scheduling": {"tolerations": [{"key": "x", "operator": "Exists"}]}},
-                )
-            ],
-            send(
-                "POST",
-                PODS,
-                a_pod(runtimeClassName="a", tolerations=[{"key": f"k{i}", "operator": "Exists"} for i in range(n)]),
-            ),
+        1_000,
+        lambda n: _with_runtime_class([{"key": f"k{i}", "operator": "Exists"} for i in range(n)]),
+    ),
+    "tolerations of one taint beside those of a RuntimeClass": (
+        600,
+        lambda n: _with_runtime_class(
+            [{"key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": i} for i in range(n)]
         ),
     ),
     "spread constraints": (
@@ -329,8 +331,15 @@ PODS_AND_WORKLOADS: dict[str, Row] = {
             ),
         ),
     ),
+    "values of a selector": (
+        1_000,
+        lambda n: create(
+            DEPLOYMENTS,
+            selecting(matchExpressions=[{"key": "k", "operator": "NotIn", "values": [f"v{i}" for i in range(n)]}]),
+        ),
+    ),
     "expressions of a selector": (
-        200,
+        1_000,
         lambda n: create(
             DEPLOYMENTS,
             selecting(matchExpressions=[{"key": f"k{i}", "operator": "NotIn", "values": ["x"]} for i in range(n)]),

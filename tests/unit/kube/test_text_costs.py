@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import inspect
 import pkgutil
 import re
 import time
 from collections.abc import Callable, Iterator
-from functools import _lru_cache_wrapper, partial
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -17,6 +16,7 @@ import pytest
 
 import garbage_collector
 import headgate
+import lru_caches
 from headgate.apimachinery import field_selectors, ip_addresses, jsonpath
 from headgate.apimachinery.validation.workloads.completion_indexes import count_indexes
 from headgate.kube import cron, labels, names, quantity, timestamps
@@ -116,11 +116,7 @@ _PARSERS: dict[str, tuple[Callable[[str], Any], tuple[Text, ...]]] = {
 _CASES = [(name, index) for name, (_, made) in _PARSERS.items() for index in range(len(made))]
 
 
-_CACHES = [
-    each
-    for each in gc.get_objects()
-    if isinstance(each, _lru_cache_wrapper) and str(each.__module__).startswith("headgate.")
-]
+_CACHES = lru_caches.of_headgate()
 
 
 def _cpu_s(run: Callable[[], object]) -> float:
