@@ -44,7 +44,7 @@ SUBDOMAIN = (
     " '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 )
 HINT = "takes one name; a list belongs in kueue.x-k8s.io/admission-gated-by"
-EMPTY = "name who holds the job back, such as example.com/mygate, or leave the annotation out"
+EMPTY = "name the controller that gates the job, such as example.com/mygate, or leave the annotation out"
 NO_NUMBER = 'strconv.Atoi: parsing "x": invalid syntax'
 RUNNING: dict[str, Wire] = {
     "Job": {"spec": {"suspend": False}},

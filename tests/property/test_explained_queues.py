@@ -26,7 +26,7 @@ TREE = {"root": "", "eng": "root", "ops": "root", "a": "eng", "b": "eng", "deep"
 LEAVES = ("a", "b", "d1", "c")
 GROUPS = ("g", "h")
 GROWTH = re.compile(r"the capability of queue (\S+) has to grow from (\S+) to (\S+) (cpu|memory)")
-ENDS = re.compile(r"it would do if pods? ([^)]+) ended\)")
+ENDS = re.compile(r"the end of pods? ([^)]+) is enough\)")
 
 
 @dataclass
@@ -124,7 +124,7 @@ def test_the_suggested_changes_help(world: World) -> None:
                     after = done(without_foreign_gates(world, name), step)
                     event(done.__name__)
                     assert after.may_go_on(name), (step, about)
-            if "nothing that becomes free helps" in step:
+            if "freed capacity does not help" in step:
                 event("never fits")
                 check_that_it_never_fits(without_foreign_gates(world, name), task)
 

@@ -26,10 +26,10 @@ Wire = dict[str, Any]
 Objects = dict[tuple[str, str], Wire]
 QUEUES = {"alone": "", "left": "co", "right": "co", "below": "sub"}
 GPU = "nvidia.com/gpu"
-ENDS = re.compile(r"^it would do if (.+?) ended")
+ENDS = re.compile(r"^the end of (.+?) is enough")
 GROWTH = re.compile(r"the nominalQuota of ClusterQueue (\S+) for (\S+) in flavor (\S+) has to grow from (\S+) to (\S+)")
 UNCOVERED = re.compile(r"^no resource group of ClusterQueue (\S+) covers (.+?): ")
-EVICTS = re.compile(r"^it may take the place of (.+): they are told to go$")
+EVICTS = re.compile(r"^it may preempt (.+)$")
 
 
 def build(objects: Objects, now_s: float) -> QuotaEngine:
@@ -131,7 +131,7 @@ def check(objects: Objects, key: str, step: str, about: WorkloadDescription, now
             assert quota["nominalQuota"] == before
             quota["nominalQuota"] = needed
         assert is_admitted(after, key, now_s), (step, about)
-    if "nothing that comes free helps" in step:
+    if "freed quota does not help" in step:
         event("never fits")
         everybody = [name for kind, name in objects if kind == "workload" and name != key]
         assert not is_admitted(without(objects, *everybody), key, now_s), (step, about)
@@ -149,7 +149,7 @@ def check(objects: Objects, key: str, step: str, about: WorkloadDescription, now
     if step.startswith("there is room for it now"):
         event("room")
         assert is_admitted(without(objects, *others_that_wait(objects, key)), key, now_s), (step, about)
-    if step.startswith("no flavor of the queue is for it"):
+    if step.startswith("no flavor of the queue matches it"):
         event("no flavor")
         everybody = [name for kind, name in objects if kind == "workload" and name != key]
         assert not is_admitted(without(objects, *everybody), key, now_s), (step, about)

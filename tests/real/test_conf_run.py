@@ -122,7 +122,7 @@ def test_u13_a_gated_pod_of_higher_priority_preempts_another_and_is_never_unsche
     assert vital["status"]["nominatedNodeName"] == "node-c"
     assert scheduled_reason(vital) != "Unschedulable"
     assert asked(server, "explain", "pod", "vital")[3].endswith(
-        "node node-c is kept for it until other pods have left there"
+        "node node-c is nominated for it; other pods have to leave that node first"
     )
     delete_pod(server, "plain")
     wait_for(lambda: is_bound(get_pod(server, "vital")), running)

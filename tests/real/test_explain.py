@@ -117,7 +117,7 @@ def test_a_pod_below_a_full_ancestor_is_explained_with_numbers(server: Server) -
         "    cpu in queue eng: asked 3, taken 2, limit 4",
         "    before it in queue team-b: 0",
         "next",
-        "  at least 1 cpu in queue eng has to become free (it would do if pod teams/running ended), "
+        "  at least 1 cpu in queue eng has to become free (the end of pod teams/running is enough), "
         "or the capability of queue eng has to grow from 4 to 5 cpu",
     ]
     assert re.fullmatch(r"as of revision \d+", revision)
@@ -125,10 +125,10 @@ def test_a_pod_below_a_full_ancestor_is_explained_with_numbers(server: Server) -
 
 def test_a_foreign_gate_is_shown_first_with_its_manager_and_time(server: Server) -> None:
     lines = explained(server, "approved")
-    assert lines[0] == "pod teams/approved: it waits for somebody else's gate, then for its queue"
-    assert lines[3].startswith(f"  gate {APPROVAL} (set by kubectl-create, <age> ago): a gate that is not ours")
-    assert lines[4].startswith("  queue team-a: queue team-a has room for it as of now")
-    assert lines[6] == f"  kubectl-create has to lift {APPROVAL}"
+    assert lines[0] == "pod teams/approved: it waits for a gate of another controller, then for its queue"
+    assert lines[3].startswith(f"  gate {APPROVAL} (set by kubectl-create, <age> ago): a gate of another controller")
+    assert lines[4].startswith("  queue team-a: queue team-a has room for it now")
+    assert lines[6] == f"  kubectl-create has to remove {APPROVAL}"
 
 
 def test_a_missing_queue_an_incomplete_gang_and_other_causes_are_explained(server: Server) -> None:

@@ -134,7 +134,7 @@ def test_a_waiting_job_is_explained_with_the_missing_quota_and_its_holders(serve
     assert lines[0].startswith(f"job {NAMESPACE}/train: it waits for quota in ClusterQueue cq, ")
     assert "  2 cpu in any: asked 3, available 1, at most 4" in lines
     assert f"    3 held by {NAMESPACE}/holder (ClusterQueue cq)" in lines
-    assert any(f"it would do if {NAMESPACE}/holder ended" in line for line in lines)
+    assert any(f"the end of {NAMESPACE}/holder is enough" in line for line in lines)
     assert lines[-1].startswith("as of revision ")
     document = json.loads("\n".join(printed(server, "explain", "workload/of-train", "-o", "json")))
     assert document["accounts"][0]["lacks"][0]["missing"] == "2"
@@ -148,7 +148,7 @@ def test_a_job_without_a_workload_is_explained(server: Server) -> None:
     free = printed(server, "explain", "job", "free")
     assert "  kubectl label jobs free kueue.x-k8s.io/queue-name=NAME" in free
     nobodys = printed(server, "explain", "job/nobodys")
-    assert "nobody has made a Workload of it" in nobodys[0]
+    assert "no Workload has been created for it" in nobodys[0]
 
 
 def test_a_pod_with_kueues_gate_is_explained_with_its_workload(server: Server) -> None:

@@ -88,7 +88,7 @@ def test_a_gate_cannot_be_changed_nor_come_back(cluster: KueueCluster) -> None:
     ("value", "says"),
     [
         ("not a domain", "must be a domain-prefixed path"),
-        ("", "name who holds the job back"),
+        ("", "name the controller that gates the job"),
         ("example.com/a,example.com/b", "takes one name"),
         (f"example.com/{'x' * 52}", "63"),
     ],

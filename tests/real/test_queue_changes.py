@@ -84,7 +84,7 @@ def test_a_promise_larger_than_a_lowered_limit_is_taken_back_and_siblings_go_on(
     cluster.limit(t1, "4")
     cluster.until_bound("sibling")
     cluster.until_reason("large", "WaitingForQueue")
-    assert "what it was promised was taken back" in message_of(cluster, "large")
+    assert "its promise was revoked" in message_of(cluster, "large")
     wait_for(lambda: STAMP not in words_of(cluster, "large"), cluster.scheduler)
     cluster.pod("own", t1, cpu="3")
     cluster.until_bound("own")

@@ -65,7 +65,7 @@ def test_refusals_are_one_line_each(cluster: Cluster, tmp_path: Path) -> None:
     backup = tmp_path / "copy.db"
     assert headgate("backup", backup, "--data", cluster.data)[0] == 0
     for arguments, words in (
-        (("backup", backup, "--data", cluster.data), "is there already"),
+        (("backup", backup, "--data", cluster.data), "already exists"),
         (("backup", tmp_path / "x.db", "--data", tmp_path / "nowhere"), "is not there"),
         (("backup", tmp_path / "no" / "x.db", "--data", cluster.data), "is not a folder"),
         (("restore", backup, "--data", cluster.data), "in use by process"),

@@ -33,7 +33,7 @@ _PLUGIN_REASONS: Final = (
 )
 """Reasons of pods that a plugin may hold after PreEnqueue; the message says whether one does."""
 WAITS_FOR: Final = {
-    "gate": "somebody else's gate",
+    "gate": "a gate of another controller",
     "queue": "its queue",
     "group": "its group",
     "node": "a node",
@@ -41,27 +41,27 @@ WAITS_FOR: Final = {
     "scheduler": "its scheduler",
 }
 _NEXT_STEPS: Final[Mapping[WaitReason, str]] = {
-    WaitReason.FULL: "queue {blocker} has to have room for it",
-    WaitReason.NOT_INQUEUE: "queue {blocker} has to have room for its group",
-    WaitReason.NO_QUEUE: "queue {queue} has to be created; or the pod made anew for another one",
+    WaitReason.FULL: "room for it has to become free in queue {blocker}",
+    WaitReason.NOT_INQUEUE: "room for its group has to become free in queue {blocker}",
+    WaitReason.NO_QUEUE: "queue {queue} has to be created, or the pod has to be created again with another queue",
     WaitReason.CLOSED: "queue {queue} has to be opened",
-    WaitReason.NOT_LEAF: "the pod has to be made anew for a queue below {queue}, or those have to go",
-    WaitReason.INVALID: "that has to be put right; everything else about the pod is fine as far as is known",
+    WaitReason.NOT_LEAF: "the pod has to be created again with a queue below {queue}, or those queues deleted",
+    WaitReason.INVALID: "that error has to be fixed; no other problem of the pod is known",
     WaitReason.NO_GROUP: "its PodGroup has to be created",
     WaitReason.GANG_SHORT: (
-        "more pods of its group have to be created, or be able to go on: a gang starts whole or not at all"
+        "more pods of its group have to be created or become ready to start: a gang starts whole or not at all"
     ),
     WaitReason.NOT_ASKED: (
-        'the gate has to be lifted by hand (headgate gates lift) or the pod made anew with {opt_in}: "true"'
+        'the gate has to be removed by hand (headgate gates lift), or the pod created again with {opt_in}: "true"'
     ),
-    WaitReason.PUT_OFF: "whoever refuses to let the gate go has to allow it; it is tried again from time to time",
+    WaitReason.PUT_OFF: "the API server has to accept the removal of the gate; the scheduler retries it",
     WaitReason.LOST_TURN: (
         "pods in queue {blocker} have to end, or its capability has to grow, until the older promises fit"
     ),
     WaitReason.TAKEN_BACK: (
-        "pods in queue {queue} have to end, its capability has to grow, or a node has to come that fits"
+        "pods in queue {queue} have to end, its capability has to grow, or a node that fits has to be added"
     ),
-    WaitReason.WAITING_TURN: "the scheduler's next pass; is one at work for {scheduler}?",
+    WaitReason.WAITING_TURN: "the scheduler has to run its next cycle; check that a scheduler runs for {scheduler}",
 }
 
 
@@ -146,7 +146,7 @@ def explain(
     found = list(_holds(pod, explanation, queues, gates))
     holds = tuple(hold for hold, _ in found)
     if state == "foreign" and any(hold.kind == "plugin" for hold in holds):
-        summary = f"it waits for a plugin of its scheduler {scheduler}; it does not go by queues"
+        summary = f"it waits for a plugin of its scheduler {scheduler}; it does not use queues"
     steps = tuple(step for _, step in found if step)
     return msgspec.structs.replace(explanation, holds=holds, next=steps, summary=summary or _summary(holds))
 
@@ -162,7 +162,7 @@ def _state(metadata: Wire, spec: Wire, status: Wire, scheduler: str, served: Col
     if scheduler not in served:
         return (
             "foreign",
-            f"its scheduler is {scheduler}, which does not go by queues; queues are for {', '.join(served)}",
+            f"its scheduler is {scheduler}, which does not use queues; queues are for {', '.join(served)}",
         )
     return "waiting", ""
 
@@ -178,10 +178,10 @@ def _holds(
     """The holds on the pod, the outermost first, each with the next step."""
     foreign_gates = [each for each in gates if each.name != GATE or explanation.state == "foreign"]
     for each in foreign_gates:
-        text = "a gate that is not ours: who set it lifts it, and the queue promises nothing before"
+        text = "a gate of another controller, which has to remove it; the queue promises nothing before that"
         yield (
             PodHold("gate", each.name, text, by=each.by, since=each.since),
-            f"{each.by or 'its owner'} has to lift {each.name}",
+            f"{each.by or 'its owner'} has to remove {each.name}",
         )
     wait = queues.peek_wait_reason(explanation.uid) if queues is not None and explanation.state == "waiting" else None
     scheduled = _pod_scheduled(pod)
@@ -214,7 +214,7 @@ def _plugin_hold(scheduled: Wire) -> tuple[PodHold, str] | None:
     plugin, text = found
     step = f"what plugin {plugin} waits for has to happen"
     if reason == conditions.SCHEDULER_ERROR:
-        step = f"plugin {plugin} fails on the pod: the plugin has to be mended, or the pod changed"
+        step = f"plugin {plugin} fails on the pod: the plugin has to be fixed, or the pod changed"
     return PodHold("plugin", plugin, text, why=reason), step
 
 
@@ -226,9 +226,7 @@ def _rejection_hold(reason: str, message: str) -> tuple[PodHold, str] | None:
     plugin, text = found
     step = f"what plugin {plugin} waits for has to happen"
     if reason == conditions.SCHEDULER_ERROR:
-        step = (
-            f"it is tried again by itself; if plugin {plugin} goes on failing, it has to be mended or the pod changed"
-        )
+        step = f"it is retried automatically; if plugin {plugin} keeps failing, fix the plugin or change the pod"
         text = message  # with the extension point
     return PodHold("plugin", plugin, text, why=reason), step
 
@@ -280,12 +278,12 @@ def remedy_text(remedy: QueueRemedy, group: str = "") -> str:
         )
         less = "its pods have to ask for less" if group else "it has to ask for less"
         steps = ", or ".join(filter(None, (" and ".join(growth), less)))
-        return f"{subject} {over}, so nothing that becomes free helps: {steps}"
+        return f"{subject} {over}, so freed capacity does not help: {steps}"
     lacking = [f"{_amount(each, each.lacking)} {each.resource} in queue {each.queue}" for each in remedy.missing]
     free = f"{' and '.join(lacking)} {'have' if len(lacking) > 1 else 'has'} to become free"
     if not remedy.growth and not remedy.pods_to_end:
         return f"at least {free}, which may not be enough"
-    ends = f" (it would do if {_pod_list(remedy.pods_to_end)} ended)" if remedy.pods_to_end else ""
+    ends = f" (the end of {_pod_list(remedy.pods_to_end)} is enough)" if remedy.pods_to_end else ""
     return f"at least {free}{ends}" + (f", or {' and '.join(growth)}" if growth else "")
 
 
@@ -303,11 +301,11 @@ def _hold_behind_gates(explanation: PodExplanation, queues: QueueEngine) -> tupl
     remedy = queues.remedy_behind_gates(explanation.uid)
     if remedy is None:
         return PodHold(
-            "queue", explanation.queue, f"queue {explanation.queue} has room for it as of now, and promises nothing yet"
+            "queue", explanation.queue, f"queue {explanation.queue} has room for it now, but promises nothing yet"
         ), ""
     first = remedy.missing[0]
     asked, used, limit = (_amount(first, each) for each in (first.asked, first.used, first.limit))
-    text = f"queue {first.queue} has no room for {asked} {first.resource} as of now: {used} of {limit} are taken"
+    text = f"queue {first.queue} has no room for {asked} {first.resource} now: {used} of {limit} are taken"
     hold = PodHold(
         "queue",
         explanation.queue,
@@ -328,18 +326,18 @@ def _scheduler_hold(pod: Wire, explanation: PodExplanation, scheduled: Wire) -> 
     nominated = (pod.get("status") or {}).get("nominatedNodeName") or ""
     message, reason = scheduled.get("message") or "", scheduled.get("reason") or ""
     if nominated:
-        text = f"node {nominated} is kept for it until other pods have left there"
+        text = f"node {nominated} is nominated for it; other pods have to leave that node first"
         return PodHold("node", nominated, text, why=reason), f"pods have to leave node {nominated}"
     if reason == conditions.UNSCHEDULABLE:
-        step = "a node has to fit: others leave, a new one comes, or an autoscaler makes one"
+        step = "a node has to fit it: other pods have to leave, or a node has to be added"
         return PodHold("node", "", message, why=reason), step
     if gate_names(pod):
         text = message or "it has scheduling gates"
-        return PodHold("scheduler", explanation.scheduler, text, why=reason), "its gates have to go"
+        return PodHold("scheduler", explanation.scheduler, text, why=reason), "its gates have to be removed"
     if scheduled.get("status") == "False":
-        step = "it is tried again by itself"
+        step = "it is retried automatically"
         return PodHold("scheduler", explanation.scheduler, message or reason, why=reason), step
     text = f"scheduler {explanation.scheduler} has said nothing about it yet"
     return PodHold(
         "scheduler", explanation.scheduler, text
-    ), f"scheduler {explanation.scheduler} has to try it; if this stays so, look whether a scheduler of that name runs"
+    ), f"scheduler {explanation.scheduler} has to try it; if it does not, check that a scheduler of that name runs"

@@ -62,7 +62,7 @@ def read_plugin(program: Any, cluster: Object) -> ExecPlugin | str:
     if mode not in _MODES:
         return f"the user's exec.interactiveMode {mode!r} is none of {', '.join(_MODES)}"
     if mode == "Always":
-        return "the user's exec.interactiveMode is Always, which is not supported: nobody could answer the program"
+        return "the user's exec.interactiveMode is Always, which is not supported: there is no terminal for the program"
     environment = program.get("env") or ()
     if not all(isinstance(each, dict) and each.get("name") for each in environment):
         return "the user's exec.env has an entry without a name"
@@ -99,7 +99,7 @@ def read_exec_credential(plugin: ExecPlugin, output: bytes) -> ExecCredential | 
     try:
         printed = wire_json.decode(output)
     except msgspec.DecodeError as error:
-        return f"{plugin.command} printed what is not JSON: {error}"
+        return f"{plugin.command} printed invalid JSON: {error}"
     if not isinstance(printed, dict) or printed.get("kind") != "ExecCredential":
         return f"{plugin.command} printed no ExecCredential"
     if printed.get("apiVersion") != plugin.version:

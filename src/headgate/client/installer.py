@@ -62,7 +62,7 @@ def install(
     if not existing.ok and existing.status != _NOT_FOUND:
         refused = pager.ListRefused(pager.refusal_message(existing), existing.status)
         text = refusal_text("get", CUSTOM_RESOURCE_DEFINITIONS, None, refused)
-        return InstallRefused(f"CustomResourceDefinition {name}: whether it is there already cannot be seen: {text}")
+        return InstallRefused(f"CustomResourceDefinition {name}: cannot check whether it exists: {text}")
     wanted = adapt(definition, _read(existing) if existing.ok else None)
     if wanted is None:
         return InstallResult(name, "left as it is")

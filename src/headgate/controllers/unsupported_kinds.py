@@ -31,11 +31,11 @@ class _Row(msgspec.Struct, frozen=True):
 _ROWS: Final = {
     REPLICATION_CONTROLLERS: _Row(
         GroupVersionKind("", "v1", "ReplicationController"),
-        "nobody makes the pods of a ReplicationController here: use a ReplicaSet or a Deployment",
+        "no controller here creates the pods of a ReplicationController: use a ReplicaSet or a Deployment",
     ),
     HORIZONTAL_POD_AUTOSCALERS: _Row(
         GroupVersionKind("autoscaling", "v2", "HorizontalPodAutoscaler"),
-        "nobody measures simulated pods, so nothing is scaled: change the replicas with kubectl scale",
+        "simulated pods have no metrics, so nothing is scaled: change the replicas with kubectl scale",
     ),
 }
 

@@ -56,7 +56,7 @@ def make_server_certificate(
     issuer = x509.load_pem_x509_certificate(authority.certificate)
     issuer_key = serialization.load_pem_private_key(authority.key, password=None)
     if not isinstance(issuer_key, ec.EllipticCurvePrivateKey):
-        raise ValueError("the authority's key is not one of ours")
+        raise ValueError("the key of the certificate authority is not an elliptic-curve key")
     key = ec.generate_private_key(ec.SECP256R1())
     identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key())
     end = min(now + datetime.timedelta(days=SERVER_DAYS), issuer.not_valid_after_utc)
@@ -86,7 +86,7 @@ def authority_problem(
         public = certificate.public_key()
         constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
     except x509.ExtensionNotFound:
-        return "certificate", "is not the certificate of an authority"
+        return "certificate", "is not a CA certificate"
     except (ValueError, TypeError, UnsupportedAlgorithm):
         return "certificate", "holds no certificate (PEM) that can be read"
     try:
@@ -98,9 +98,10 @@ def authority_problem(
     if key.public_key() != public:
         return "key", "is not the key of the certificate beside it"
     if not constraints.ca:
-        return "certificate", "is not the certificate of an authority"
+        return "certificate", "is not a CA certificate"
     if certificate.not_valid_after_utc <= now:
-        return "certificate", f"ended at {certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC, if the clock is right"
+        ended = f"{certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC"
+        return "certificate", f"expired at {ended} according to this machine's clock"
     return None
 
 

@@ -87,7 +87,7 @@ class HTTPClientConnection(asyncio.Protocol):
                     yield part
             if response.done:
                 return
-            watchdog = self._loop.call_later(idle_s, self.fail, f"nothing was heard for {idle_s:.0f} s")
+            watchdog = self._loop.call_later(idle_s, self.fail, f"the server sent nothing for {idle_s:.0f} s")
             try:
                 await self._wait(lambda: bool(response.parts) or response.done)
             finally:
@@ -163,13 +163,13 @@ class HTTPClientConnection(asyncio.Protocol):
         try:
             response.feed(data)
         except MalformedResponse as error:
-            self._set_error(f"it does not speak HTTP: {error}", "malformed", error)
+            self._set_error(f"the response is not valid HTTP: {error}", "malformed", error)
             self.abort()
             return
         if self._streaming:
             self._count_waiting(response, len(data))
         elif response.size > self._max_bytes:
-            self.fail(f"an answer is longer than {self._max_bytes} bytes", "too long")
+            self.fail(f"a response is longer than {self._max_bytes} bytes", "too long")
         elif response.done:
             self._wake()
 

@@ -45,7 +45,7 @@ class ConnectionTracker:
         if len(self._connections) >= self._limits.connections:
             if not self._unserved or not self._limits.evicts_unserved:
                 return False
-            next(iter(self._unserved)).abort("a newer connection needs its place")
+            next(iter(self._unserved)).abort("the connection limit is reached, and this one has sent no request")
         self._connections[connection] = None
         self._unserved[connection] = None
         return True
@@ -91,7 +91,7 @@ class ConnectionTracker:
         self._unsent_bytes += count - self._unsent.get(connection, 0)
         self._unsent[connection] = count
         while self._unsent_bytes > self._limits.total_unsent_bytes:
-            next(iter(self._unsent)).abort("too much waits for clients that do not read")
+            next(iter(self._unsent)).abort("too many bytes wait for clients that do not read")
 
     def clear_unsent_bytes(self, connection: TrackedConnection) -> None:
         self._unsent_bytes -= self._unsent.pop(connection, 0)

@@ -37,9 +37,9 @@ def parse_server_address(server: str) -> ServerAddress | str:
         parts = urlsplit(server)
         port = parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError as error:
-        return f"the server {server!r} is no address: {error}"
+        return f"the server {server!r} is not a valid address: {error}"
     if parts.scheme not in ("http", "https") or not parts.hostname or not parts.netloc.isascii():
-        return f"the server {server!r} is no http(s) address"
+        return f"the server {server!r} is not an http or https address"
     if parts.username or parts.query or parts.fragment:
         return f"the server {server!r} has a user, query or fragment, which has no meaning here"
     return ServerAddress(parts.hostname, port, parts.scheme == "https", parts.netloc, parts.path.rstrip("/"))

@@ -143,23 +143,23 @@ class ResponseParser:
                 return position
             self._informational += 1
             if self._informational > _MOST_INFORMATIONAL:
-                raise MalformedResponse(f"an answer begins with more than {_MOST_INFORMATIONAL} informational ones")
+                raise MalformedResponse(f"a response begins with more than {_MOST_INFORMATIONAL} informational ones")
         _check_unfinished(data[position:])
         return position
 
     def _parse_head(self, head: bytes) -> None:
         if len(head) > LONGEST_HEAD:
-            raise MalformedResponse(f"the head of an answer is longer than {LONGEST_HEAD} bytes")
+            raise MalformedResponse(f"the head of a response is longer than {LONGEST_HEAD} bytes")
         first, *lines = head.decode("latin-1").split("\r\n")
         version, _, rest = first.partition(" ")
         code = rest[:3]
         if not version.startswith("HTTP/1.") or not code.isdecimal() or not code.isascii() or code < "100":
-            raise MalformedResponse(f"an answer starts with {first[:40]!r}")
+            raise MalformedResponse(f"a response starts with {first[:40]!r}")
         values: dict[str, list[str]] = {}
         for line in lines:
             name, colon, value = line.partition(":")
             if not colon or not name or name[0] in " \t" or name[-1] in " \t":
-                raise MalformedResponse(f"an answer has the header line {line[:40]!r}")
+                raise MalformedResponse(f"a response has the header line {line[:40]!r}")
             values.setdefault(name.lower(), []).append(value.strip(" \t"))
         headers = {name: ", ".join(each) for name, each in values.items()}
         if version == "HTTP/1.0":
@@ -174,17 +174,17 @@ class ResponseParser:
         coding = headers.get("transfer-encoding")
         if coding is not None:
             if coding.lower() != "chunked" or "content-length" in headers:
-                raise MalformedResponse(f"an answer has the transfer-encoding {coding[:40]!r}, and maybe a length too")
+                raise MalformedResponse(f"a response has the transfer-encoding {coding[:40]!r}, and maybe a length too")
             return "chunk size"
         length = headers.get("content-length")
         if length is None:
             headers["connection"] = "close"
             return "until close"
         if not length.isdecimal() or not length.isascii() or len(length) > 12:
-            raise MalformedResponse(f"an answer has the content-length {length[:40]!r}")
+            raise MalformedResponse(f"a response has the content-length {length[:40]!r}")
         self._remaining = int(length)
         if self._remaining > LONGEST_BODY:
-            raise MalformedResponse(f"an answer of {self._remaining} bytes is longer than {LONGEST_BODY}")
+            raise MalformedResponse(f"a response of {self._remaining} bytes is longer than {LONGEST_BODY}")
         return "sized" if self._remaining else "done"
 
     def _take_body(self, data: bytes, position: int, next_state: ResponseState) -> int:
@@ -242,7 +242,7 @@ class ResponseParser:
                     return self._check_line_length(data, position)
                 self._trailers += end + 2 - position
                 if self._trailers > _LONGEST_TRAILERS:
-                    raise MalformedResponse(f"the trailers of an answer are longer than {_LONGEST_TRAILERS} bytes")
+                    raise MalformedResponse(f"the trailers of a response are longer than {_LONGEST_TRAILERS} bytes")
                 self._state = "done" if end == position else "trailers"
                 position = end + 2
             else:
@@ -252,7 +252,7 @@ class ResponseParser:
         """Each chunk may cost 16 bytes of framing, and each byte of content two more, as in Go's reader."""
         self._excess = max(self._excess + size_line + 2 - 16 - 2 * self._remaining, 0)
         if self._excess > _EXCESS_MAX:
-            raise MalformedResponse("an answer is mostly framing between its chunks")
+            raise MalformedResponse("a response is mostly framing between its chunks")
 
     def _check_line_length(self, data: bytes, position: int) -> int:
         if len(data) - position > _LONGEST_SIZE_LINE:
@@ -262,9 +262,9 @@ class ResponseParser:
 
 def _check_unfinished(head: bytes | bytearray) -> None:
     if len(head) > LONGEST_HEAD:
-        raise MalformedResponse(f"the head of an answer is longer than {LONGEST_HEAD} bytes")
+        raise MalformedResponse(f"the head of a response is longer than {LONGEST_HEAD} bytes")
     if not b"HTTP/".startswith(head[:5]):
-        raise MalformedResponse(f"an answer starts with {bytes(head[:40])!r}")
+        raise MalformedResponse(f"a response starts with {bytes(head[:40])!r}")
 
 
 def _chunk_size(line: bytes) -> int:
@@ -282,9 +282,9 @@ def _decompress(data: bytes, limit: int) -> bytes:
     try:
         whole = decompressor.decompress(data, limit)
     except zlib.error as error:
-        raise MalformedResponse(f"a packed body cannot be unpacked: {error}") from None
+        raise MalformedResponse(f"a compressed body cannot be decompressed: {error}") from None
     if decompressor.unconsumed_tail:
-        raise BodyTooLong(f"a packed body is longer than {limit} bytes")
+        raise BodyTooLong(f"a compressed body is longer than {limit} bytes")
     if not decompressor.eof or decompressor.unused_data:
-        raise MalformedResponse("a packed body ends too early, or too late")
+        raise MalformedResponse("a compressed body is truncated or has trailing data")
     return whole

@@ -243,7 +243,7 @@ class ServerProtocol(asyncio.Protocol):
         self._timer = None
         now_s = self._loop.time()
         if self._stalled_until_s is not None and now_s >= self._stalled_until_s:
-            self.abort("it does not read")
+            self.abort("the client does not read")
         elif self._deadline_s is not None and now_s >= self._deadline_s:
             self._deadline_s = None
             if self._state == "open":

@@ -22,9 +22,7 @@ from headgate.jobs.settings import DEFAULT, JobSettings
 
 Object = dict[str, Any]
 
-_CONTROLLER_NEEDED: Final = (
-    "headgate run --components quota,jobs, headgate up, or Kueue has to be at work on this cluster"
-)
+_CONTROLLER_NEEDED: Final = "headgate run --components quota,jobs, headgate up or Kueue has to run on this cluster"
 
 
 OWNER_NOT_READABLE: Final = "OwnerNotReadable"
@@ -98,7 +96,7 @@ def explain_missing_workload(
     prebuilt = prebuilt_name(job)
     if prebuilt:
         steps.insert(0, f"the Workload {namespace}/{prebuilt}, which the job names, has to be created")
-    return MissingWorkload("missing", f"nobody has made a Workload of it{_running_note(kind, job)}", tuple(steps))
+    return MissingWorkload("missing", f"no Workload has been created for it{_running_note(kind, job)}", tuple(steps))
 
 
 def explain_missing_pod_workload(
@@ -122,7 +120,7 @@ def explain_missing_pod_workload(
     group = group_of(pod)
     total = total_count(pod) if group else 1
     if isinstance(total, str):
-        return MissingWorkload("missing", total, ("the pod has to be made anew with both",))
+        return MissingWorkload("missing", total, ("the pod has to be created again with both",))
     if 0 <= members < total and not has_fast_admission(pod):
         summary = f"its group {group} has {members} of {total} pods: no Workload is made before all are there"
         return MissingWorkload("missing", summary, (f"{total - members} more pods of the group have to be created",))
@@ -130,13 +128,15 @@ def explain_missing_pod_workload(
         return MissingWorkload(
             "missing", f"it has no Workload, and how many pods of its group {group} there are is not known"
         )
-    return MissingWorkload("missing", "nobody has made a Workload of it", (_CONTROLLER_NEEDED,))
+    return MissingWorkload("missing", "no Workload has been created for it", (_CONTROLLER_NEEDED,))
 
 
 def _explain_unknown_ancestor(ancestor: UnknownAncestor) -> MissingWorkload:
     if ancestor.reason == OWNER_NOT_READABLE:
         return MissingWorkload("unknown", f"whether it belongs to a job in a queue cannot be seen: {ancestor.message}")
-    return MissingWorkload("child", ancestor.message, ("its owner has to be there, or its owner reference has to go",))
+    return MissingWorkload(
+        "child", ancestor.message, ("its owner has to exist, or its owner reference has to be removed",)
+    )
 
 
 def _without_queue(kind: JobKind, job: Object, has_default: bool) -> MissingWorkload:
@@ -145,7 +145,7 @@ def _without_queue(kind: JobKind, job: Object, has_default: bool) -> MissingWork
         summary += f", and was made before there was a LocalQueue {DEFAULT_QUEUE}"
     step = f"kubectl label {kind.resource.plural} {job['metadata']['name']} {QUEUE_NAME}=NAME"
     state_text = (
-        "; it is suspended, so nobody will start it" if is_suspended(kind, job) else "; it runs, and uses no quota"
+        "; it is suspended, so nothing will start it" if is_suspended(kind, job) else "; it runs, and uses no quota"
     )
     return MissingWorkload("unmanaged", summary + state_text, (step,))
 

@@ -88,7 +88,7 @@ def contradiction(features: FeatureGates) -> str:
     """Why these gates contradict each other, and how to fix it; empty if they do not."""
     if features.queue_allocation_gate and not features.pod_scheduling_readiness:
         return (
-            "QueueAllocationGate holds pods by scheduling gates, which PodSchedulingReadiness=false takes away; "
+            "QueueAllocationGate holds pods by scheduling gates, which PodSchedulingReadiness=false disables; "
             "leave PodSchedulingReadiness on, or add QueueAllocationGate=false"
         )
     return ""
@@ -99,7 +99,7 @@ def pod_integration_problem(features: FeatureGates) -> str:
     if features.pod_scheduling_readiness:
         return ""
     return (
-        "pods wait in Kueue's queues behind scheduling gates, which PodSchedulingReadiness=false takes away; "
+        "pods wait in Kueue's queues behind scheduling gates, which PodSchedulingReadiness=false disables; "
         "leave PodSchedulingReadiness on"
     )
 

@@ -77,7 +77,7 @@ def read_units(name: str, value: Any, path: str) -> int | str:
     if not isinstance(parsed, Quantity):
         return f"{path}: {parsed}"
     if parsed.nano < 0:
-        return f"{path}: {parsed.canonical} is less than nothing"
+        return f"{path}: {parsed.canonical} is negative"
     return units(name, parsed)
 
 
@@ -103,9 +103,9 @@ def find_problem(listed: Mapping[str, Any] | None, path: str, limit: int) -> str
         if isinstance(parsed, str):
             return f"{path}.{name}: {parsed}"
         if parsed.nano < 0:
-            return f"{path}.{name}: {parsed.canonical} is less than nothing"
+            return f"{path}.{name}: {parsed.canonical} is negative"
         if units(name, parsed) > limit:
-            return f"{path}.{name}: {parsed.canonical} is more than any machine has"
+            return f"{path}.{name}: {parsed.canonical} is larger than any node can have"
     return ""
 
 

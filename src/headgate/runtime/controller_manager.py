@@ -67,7 +67,7 @@ _NOT_SERVED_S: Final = 10.0
 """How long a kind may be in discovery and return 404 without a warning: discovery is updated after a deletion."""
 _MAX_PARALLEL: Final = 64
 """Requests of one batch that are in flight at a time."""
-_DISCOVERY_HANDLER_FAILED: Final = "what the server serves could not be taken in, and is read again"
+_DISCOVERY_HANDLER_FAILED: Final = "the discovery result could not be processed; discovery is read again"
 _EVENT_ATTEMPTS: Final = 2
 _EVENT_WRITERS: Final = 8
 """Many controllers emit Events; a single writer would wait for each commit."""
@@ -91,7 +91,7 @@ async def run_controllers(
         try:
             await ControllerManager(make(), transport, sleep=sleep).run()
         except Exception as error:
-            _log.exception("controllers: they failed, and start again")
+            _log.exception("controllers: they failed and are started again")
             failed(error)
         await sleep(_RESTART_S)
 
@@ -195,7 +195,7 @@ class ControllerManager:
                     served = DiscoveredKinds.read(response.body for response in responses)
                     break
                 except (KeyError, TypeError, ValueError, AttributeError) as error:
-                    problem = f"the answer is no discovery document: {type(error).__name__}: {error}"
+                    problem = f"the response is not a discovery document: {type(error).__name__}: {error}"
             _log.warning("controllers: discovery failed: %s", problem)
             await self._sleep(_DISCOVERY_RETRY_S)
         failed = [controller for controller in self._controllers if not self._notify_discovery(controller, served)]
@@ -328,7 +328,7 @@ class ControllerManager:
                 self._queue.add((pending.controller, enqueue.key), enqueue.after_s)
             except Exception as error:
                 _log.error(
-                    "%s: %s cannot be woken: %s: %s", pending.controller.name, enqueue, type(error).__name__, error
+                    "%s: %s cannot be queued: %s: %s", pending.controller.name, enqueue, type(error).__name__, error
                 )
                 pending.failed = error
         if count == _ENQUEUES_PER_TURN:
@@ -393,7 +393,7 @@ class ControllerManager:
                 wait_s = self._queue.add_rate_limited(item, random.random())
                 _log.debug("%s: %s is tried again in %.3f s: %s", item[0].name, item[1], wait_s, reason)
             case _:
-                raise TypeError(f"the work ended with {result!r}, which is no verdict")
+                raise TypeError(f"the reconciler returned {result!r}, which is not a Result")
 
     def _handle_enqueue_error(self, item: QueueItem, error: Exception | None) -> None:
         if error is not None:

@@ -52,7 +52,7 @@ def check_scheduling_gates() -> PreflightSteps:
         return ""
     response = yield HTTPRequest("GET", _CORE, "", _JSON)
     if response.status in (401, 403):
-        return "" if version.ok else f"the server does not let us in: {message_of(response)}"
+        return "" if version.ok else f"the server denies access: {message_of(response)}"
     if not response.ok:
         return f"the server does not say what it serves: {_CORE} answered {response.status}: {message_of(response)}"
     if _GATES not in response.body:
@@ -106,7 +106,7 @@ def _check_lease(
     if not response.ok:
         return (
             f"{unknown_text}: the Lease {namespace}/{lease} "
-            f"answered {response.status}: {message_of(response)}; let us read it, {hint}, or say --takeover"
+            f"answered {response.status}: {message_of(response)}; grant access to it, {hint}, or pass --takeover"
         )
     record = read_lease(wire_json.decode(response.body)).record
     if record.holder == NO_HOLDER or not _is_renewed(record, now_s):

@@ -81,7 +81,7 @@ def root_pages(pages: Pages) -> dict[bytes, int]:
         raise UnreadablePage(schema.gaps[0].problem)
     for row in schema.rows.values():
         if len(row) != 5 or not isinstance(row[1], bytes) or not isinstance(row[3], int):
-            raise UnreadablePage("the list of tables makes no sense")
+            raise UnreadablePage("the list of tables is malformed")
         found[row[1]] = row[3]
     return found
 
@@ -99,10 +99,10 @@ def read_table(pages: Pages, root: int, doubtful: frozenset[int] = frozenset()) 
         number, above, upto, depth = todo.pop()
         try:
             if number in seen or depth > _MAX_DEPTH:
-                raise UnreadablePage(f"page {number} stands in the tree twice")
+                raise UnreadablePage(f"page {number} is in the tree twice")
             seen.add(number)
             if number in doubtful:
-                gaps.append(UnreadableKeyRange(above, upto, f"page {number} may be an older one"))
+                gaps.append(UnreadableKeyRange(above, upto, f"page {number} may be an older version"))
             page = pages.page(number)
             if page[_start(number)] == _INTERIOR:
                 children = _children(page, number, above, upto)
@@ -110,7 +110,7 @@ def read_table(pages: Pages, root: int, doubtful: frozenset[int] = frozenset()) 
             else:
                 rows.update(_cells(pages, page, number, gaps, above, upto))  # rows before a problem are kept
         except (UnreadablePage, StructError, IndexError) as problem:
-            gaps.append(UnreadableKeyRange(above, upto, str(problem) or f"page {number} makes no sense"))
+            gaps.append(UnreadableKeyRange(above, upto, str(problem) or f"page {number} is malformed"))
     return TableRows(rows, tuple(gaps))
 
 
@@ -131,7 +131,7 @@ def _pointers(page: bytes, number: int, header_bytes: int) -> list[int]:
     (count,) = _SHORT.unpack_from(page, start + 3)
     first = start + header_bytes
     if first + 2 * count > len(page):
-        raise UnreadablePage(f"page {number} makes no sense")
+        raise UnreadablePage(f"page {number} is malformed")
     return [_SHORT.unpack_from(page, first + 2 * index)[0] for index in range(count)]
 
 
@@ -155,7 +155,7 @@ def _cells(
     pages: Pages, page: bytes, number: int, gaps: list[UnreadableKeyRange], above: int, upto: int
 ) -> Iterator[tuple[int, Row]]:
     if page[_start(number)] != _LEAF:
-        raise UnreadablePage(f"page {number} makes no sense")
+        raise UnreadablePage(f"page {number} is malformed")
     before = above
     for offset in _pointers(page, number, 8):
         size, key_offset = _varint(page, offset)
@@ -166,7 +166,7 @@ def _cells(
         try:
             yield key, _record(_payload(pages, page, payload_offset, size))
         except (UnreadablePage, StructError, IndexError):
-            gaps.append(UnreadableKeyRange(key - 1, key, f"row {key} on page {number} makes no sense"))
+            gaps.append(UnreadableKeyRange(key - 1, key, f"row {key} on page {number} is malformed"))
 
 
 def _payload(pages: Pages, page: bytes, offset: int, size: int) -> bytes:

@@ -40,7 +40,7 @@ def test_all_problems_are_reported_at_once_with_their_fields() -> None:
 def test_bad_trees_and_bad_amounts_are_refused() -> None:
     assert "does not exist" in write(a_tree(), "c", parent="nowhere").refusal
     assert "circle" in write(a_tree(), "a", {}, parent="b").refusal
-    assert "less than nothing" in write(a_tree(), "c", capability={"cpu": "-1"}).refusal
+    assert "is negative" in write(a_tree(), "c", capability={"cpu": "-1"}).refusal
     assert write(a_tree(), "c", capability={"cpu": "NaN"}).refusal
 
 

@@ -81,7 +81,7 @@ def test_a_policy_and_its_binding_are_answered_with_a_warning_when_they_are_crea
     assert made.status == 201
     assert made.warnings == [
         '299 - "spec: an admission policy is not evaluated by the embedded API server: requests that violate it are not'
-        ' refused, audited or warned of"'
+        ' denied or audited and cause no warning"'
     ]
     path = f"{ADMISSION}/validatingadmissionpolicies/p"
     assert server.patch(path, {"metadata": {"labels": {"a": "b"}}}).warnings == []

@@ -144,9 +144,9 @@ UNREADABLE = "unexpected error when reading response body. Please retry. Origina
 BROKEN = "net/http: HTTP/1.x transport connection broken: "
 ODD = {
     "the end of a head is missing": (b"HTTP/1.1 200 OK\r\nContent-T", "EOF"),
-    "not HTTP": (b"hello world\r\n\r\n", BROKEN + "an answer starts with 'hello world'"),
-    "no status": (b"HTTP/1.1 abc OK\r\n\r\n", BROKEN + "an answer starts with 'HTTP/1.1 abc OK'"),
-    "no length": (OK + b"Content-Length: -2\r\n\r\n{}", BROKEN + "an answer has the content-length '-2'"),
+    "not HTTP": (b"hello world\r\n\r\n", BROKEN + "a response starts with 'hello world'"),
+    "no status": (b"HTTP/1.1 abc OK\r\n\r\n", BROKEN + "a response starts with 'HTTP/1.1 abc OK'"),
+    "no length": (OK + b"Content-Length: -2\r\n\r\n{}", BROKEN + "a response has the content-length '-2'"),
     "the end of a body is missing": (OK + b"Content-Length: 100\r\n\r\n{", UNREADABLE + "unexpected EOF"),
     "the end of chunks is missing": (
         OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",

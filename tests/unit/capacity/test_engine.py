@@ -97,7 +97,7 @@ def test_best_effort_pods_need_an_open_queue_and_nothing_else() -> None:
         ([a_queue("default"), a_queue("below", parent="default")], WaitReason.NOT_LEAF, "has queues below it"),
         ([a_queue("default", parent="lost")], WaitReason.INVALID, "spec.parent: queue lost does not exist"),
         ([a_queue("default", cpu="nan")], WaitReason.INVALID, "spec.capability.cpu: quantities must match"),
-        ([a_queue("default", cpu="-1")], WaitReason.INVALID, "-1 is less than nothing"),
+        ([a_queue("default", cpu="-1")], WaitReason.INVALID, "-1 is negative"),
     ],
 )
 def test_a_queue_that_cannot_admit_a_pod_gives_the_reason(
@@ -152,7 +152,7 @@ def test_a_refused_gate_removal_releases_the_share_and_is_retried() -> None:
     queues.admit()
     queues.engine.refused("u-p1", queues.now_s + 10, "a webhook said no")
     assert queues.wait_reason("p1") is WaitReason.PUT_OFF
-    assert queues.wait_message("p1") == "its gate could not be lifted: a webhook said no"
+    assert queues.wait_message("p1") == "its gate could not be removed: a webhook said no"
     assert queues.engine.next_deadline_s() == queues.now_s + 10
     assert queues.admit() == ["p2"]
     queues.engine.task_removed("u-p2")

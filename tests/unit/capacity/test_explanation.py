@@ -40,7 +40,7 @@ def test_a_full_ancestor_is_named_with_requested_used_and_allowed_amounts() -> N
     assert (hold.kind, hold.why, hold.name, hold.blocker) == ("queue", "QueueFull", "b", "eng")
     assert (hold.resource, hold.asked, hold.used, hold.limit, hold.position) == ("cpu", "2", "3", "4", 0)
     assert explanation.next == (
-        "at least 1 cpu in queue eng has to become free (it would do if pod ns/run ended), "
+        "at least 1 cpu in queue eng has to become free (the end of pod ns/run is enough), "
         "or the capability of queue eng has to grow from 4 to 5 cpu",
     )
 
@@ -64,14 +64,14 @@ def test_a_foreign_gate_is_the_first_hold_and_the_queue_the_second() -> None:
     queues = Queues(*TREE, a_task("run", 3, queue="a", node_name="n"), a_task("held", 2, queue="b", gates=gates))
     explanation = explained(queues, a_pod("held", *gates), 2)
     gate, queue = explanation.holds
-    assert explanation.summary == "it waits for somebody else's gate, then for its queue"
+    assert explanation.summary == "it waits for a gate of another controller, then for its queue"
     assert (gate.kind, gate.name, gate.by) == ("gate", FOREIGN, "boss")
     assert (queue.kind, queue.blocker, queue.used, queue.limit) == ("queue", "eng", "3", "4")
-    assert explanation.next[0] == f"boss has to lift {FOREIGN}"
+    assert explanation.next[0] == f"boss has to remove {FOREIGN}"
     assert explanation.next[1].startswith("then at least 1 cpu in queue eng has to become free")
     queues.engine.task_removed("u-run")
     with_capacity = explained(queues, a_pod("held", *gates), 2)
-    assert with_capacity.holds[1].text == "queue b has room for it as of now, and promises nothing yet"
+    assert with_capacity.holds[1].text == "queue b has room for it now, but promises nothing yet"
     assert len(with_capacity.next) == 1
 
 
@@ -100,12 +100,12 @@ def test_a_pod_that_did_not_opt_in_and_fits_nowhere_waits_for_a_node_not_for_its
 REASONS = {
     "QueueNotFound": (a_task("p", queue="gone"), "queue gone has to be created"),
     "QueueClosed": (a_task("p", queue="shut"), "queue shut has to be opened"),
-    "QueueNotLeaf": (a_task("p", queue="eng"), "made anew for a queue below eng"),
-    "QueueInvalid": (a_task("p", queue="lost"), "that has to be put right"),
+    "QueueNotLeaf": (a_task("p", queue="eng"), "created again with a queue below eng"),
+    "QueueInvalid": (a_task("p", queue="lost"), "that error has to be fixed"),
     "PodGroupNotFound": (a_task("p", group="absent"), "its PodGroup has to be created"),
     "NotEnoughTasks": (a_task("p", group="pair"), "more pods of its group"),
     "GateWithoutAnnotation": (a_task("p", queue="a", opted_in=False, gates=(GATE,)), "headgate gates lift"),
-    "WaitingForTurn": (a_task("p", queue="a"), "is one at work for headgate?"),
+    "WaitingForTurn": (a_task("p", queue="a"), "check that a scheduler runs for headgate"),
 }
 
 
@@ -134,9 +134,7 @@ def test_a_refused_gate_removal_and_a_lost_turn_are_explained() -> None:
     queues.apply(a_queue("q", cpu=1))
     explanation = explained(queues, a_pod("p"))
     assert explanation.holds[0].why == "LostTurn"
-    assert (
-        "nothing that becomes free helps: the capability of queue q has to grow from 1 to 4 cpu" in explanation.next[0]
-    )
+    assert "freed capacity does not help: the capability of queue q has to grow from 1 to 4 cpu" in explanation.next[0]
 
 
 NOT_WAITING = {
@@ -208,7 +206,7 @@ def test_pods_that_are_granted_together_are_one_unit_with_one_remedy() -> None:
         (hold,) = explained(queues, a_pod(name, GATE), 2).holds
         assert (hold.position, hold.together, hold.asked, hold.used, hold.limit) == (0, 3, "6", "3", "6")
         assert explained(queues, a_pod(name, GATE), 2).next == (
-            "at least 3 cpu in queue b has to become free (it would do if pod ns/run ended), "
+            "at least 3 cpu in queue b has to become free (the end of pod ns/run is enough), "
             "or the capability of queue b has to grow from 6 to 9 cpu",
         )
     queues.apply(*others)
@@ -236,11 +234,11 @@ def test_for_a_pod_larger_than_its_queue_freed_capacity_does_not_help() -> None:
     explanation = explained(queues, a_pod("huge", GATE), 9)
     assert explanation.next == (
         "it asks for 9 cpu where queue b may use 3 at most and for 9 cpu where queue eng may use 4 at most, "
-        "so nothing that becomes free helps: the capability of queue b has to grow from 3 to 9 cpu and "
+        "so freed capacity does not help: the capability of queue b has to grow from 3 to 9 cpu and "
         "the capability of queue eng has to grow from 4 to 10 cpu, or it has to ask for less",
     )
     behind_gate = Queues(*TREE, a_task("huge", 9, queue="b", gates=(FOREIGN, GATE)))
-    assert "nothing that becomes free helps" in explained(behind_gate, a_pod("huge", FOREIGN, GATE), 9).next[1]
+    assert "freed capacity does not help" in explained(behind_gate, a_pod("huge", FOREIGN, GATE), 9).next[1]
 
 
 def test_for_a_group_larger_than_its_queue_freed_capacity_does_not_help() -> None:
@@ -249,7 +247,7 @@ def test_for_a_group_larger_than_its_queue_freed_capacity_does_not_help() -> Non
     pod["metadata"]["annotations"][GROUP_NAMES[0]] = "g"
     explanation = explained(Queues(a_queue("b", cpu=4), a_group("g", "b", 3), *members), pod, 2)
     assert explanation.next == (
-        "its group g asks for 6 cpu where queue b may use 4 at most, so nothing that becomes free helps: "
+        "its group g asks for 6 cpu where queue b may use 4 at most, so freed capacity does not help: "
         "the capability of queue b has to grow from 4 to 6 cpu, or its pods have to ask for less",
     )
 
@@ -292,12 +290,12 @@ def test_a_pod_held_by_a_plugin_names_the_plugin_and_its_reason() -> None:
 
 def test_a_failing_pre_enqueue_plugin_is_named() -> None:
     explanation = explained(None, a_held_pod("SchedulerError"))
-    assert explanation.next == ("plugin HoldUntil fails on the pod: the plugin has to be mended, or the pod changed",)
+    assert explanation.next == ("plugin HoldUntil fails on the pod: the plugin has to be fixed, or the pod changed",)
 
 
 def test_a_pod_of_a_profile_without_queues_held_by_a_plugin_names_the_plugin() -> None:
     explanation = explained(None, a_held_pod(schedulerName="default-scheduler"))
-    assert explanation.summary == "it waits for a plugin of its scheduler default-scheduler; it does not go by queues"
+    assert explanation.summary == "it waits for a plugin of its scheduler default-scheduler; it does not use queues"
     assert explanation.holds[0].name == "HoldUntil"
 
 
@@ -315,7 +313,7 @@ def test_a_pod_held_by_a_plugin_does_not_also_wait_for_its_turn() -> None:
 
 def test_a_scheduler_error_without_a_plugin_is_retried() -> None:
     explanation = explained(None, a_pod("p", condition={"reason": "SchedulerError", "message": "binding rejected: no"}))
-    assert explanation.next == ("it is tried again by itself",)
+    assert explanation.next == ("it is retried automatically",)
 
 
 @pytest.mark.parametrize(
@@ -341,7 +339,7 @@ def test_a_plugin_that_fails_at_a_later_point_is_named(message: str) -> None:
         "Zoo",
         message,
     )
-    assert explanation.next[0].startswith("it is tried again by itself; if plugin Zoo goes on failing")
+    assert explanation.next[0].startswith("it is retried automatically; if plugin Zoo keeps failing")
 
 
 def test_a_shortage_of_nodes_is_a_node_hold() -> None:
@@ -353,7 +351,7 @@ def test_a_shortage_of_nodes_is_a_node_hold() -> None:
 
 def test_a_scheduler_without_queues_gets_a_neutral_explanation() -> None:
     explanation = explained(None, a_pod("p", schedulerName="zoo"))
-    assert explanation.summary == "its scheduler is zoo, which does not go by queues; queues are for headgate, volcano"
+    assert explanation.summary == "its scheduler is zoo, which does not use queues; queues are for headgate, volcano"
     assert explanation.next == (
-        "scheduler zoo has to try it; if this stays so, look whether a scheduler of that name runs",
+        "scheduler zoo has to try it; if it does not, check that a scheduler of that name runs",
     )

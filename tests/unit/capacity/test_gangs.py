@@ -63,7 +63,7 @@ def test_a_member_with_a_foreign_gate_exists_but_is_not_granted() -> None:
     queues.apply(a_task("g-2", group="g", gates=("example.com/hold", GATE)))
     assert queues.admit() == []
     assert queues.wait_reason("g-0") is WaitReason.GANG_SHORT
-    assert queues.wait_message("g-0") == "its PodGroup g lacks 3 pods, and only 2 of those that wait can go on"
+    assert queues.wait_message("g-0") == "its PodGroup g needs 3 more pods, and only 2 of the waiting pods can start"
     queues.apply(a_task("g-2", group="g"))
     assert queues.admit() == ["g-0", "g-1", "g-2"]
 

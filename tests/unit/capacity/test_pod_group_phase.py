@@ -167,7 +167,7 @@ def test_a_gang_that_has_its_minimum_is_scheduled_whatever_its_other_members_do(
 
 
 def test_the_condition_of_an_invalid_group_has_the_problem() -> None:
-    text = "spec.minResources.cpu: -1 is less than nothing"
+    text = "spec.minResources.cpu: -1 is negative"
     assert conditions(1, counted(PENDING), problem=text) == [("Unschedulable", "True", "Invalid", text)]
 
 

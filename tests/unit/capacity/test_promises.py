@@ -30,7 +30,7 @@ def test_a_promise_above_a_lowered_limit_is_taken_back_and_no_longer_counts() ->
     assert queues.wait_reason("large") is WaitReason.LOST_TURN
     assert queues.wait_message("large") == (
         "queue t1 has no room for 5 cpu: 4 of 4 are in use or promised to others; "
-        "what it was promised was taken back: queue t1 had 5 cpu in use or promised, and its limit is 4"
+        "its promise was revoked: queue t1 had 5 cpu in use or promised, and its limit is 4"
     )
 
 

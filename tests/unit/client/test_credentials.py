@@ -111,7 +111,7 @@ def test_a_program_gives_a_token_or_a_certificate_and_says_until_when() -> None:
 @pytest.mark.parametrize(
     ("output", "words"),
     [
-        (b"", "not JSON"),
+        (b"", "invalid JSON"),
         (b"{}", "no ExecCredential"),
         (printed().replace(b"/v1", b"/v1beta1"), "was asked for client.authentication.k8s.io/v1 and printed"),
         (printed().replace(b"status", b"spec"), "without a status"),

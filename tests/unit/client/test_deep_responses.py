@@ -73,7 +73,7 @@ def test_what_a_plugin_prints_may_be_deep() -> None:
     plugin = ExecPlugin("client.authentication.k8s.io/v1", "program")
     said = f'{{"kind":"ExecCredential","apiVersion":"{plugin.version}","spec":{DEEP},"status":{{"token":"t"}}}}'
     assert read_exec_credential(plugin, said.encode()) == ExecCredential("t")
-    assert read_exec_credential(plugin, b"[" * 200_000) == "program printed what is not JSON: Input data was truncated"
+    assert read_exec_credential(plugin, b"[" * 200_000) == "program printed invalid JSON: Input data was truncated"
 
 
 def levels(value: Any) -> int:

@@ -197,7 +197,7 @@ def test_a_list_from_the_past_is_not_believed_until_it_comes_three_times() -> No
     past = page(5, thing("a", 3), thing("b", 4))
     script = Script(page(9, thing("a", 8)), gone, past, past, past, watch(("ADDED", thing("c", 6)))).play()
     assert script.told() == ["+a@8", "synced@9", "-a", "+a@3", "+b@4", "synced@5", "+c@6"]
-    assert "not believed yet" in script.problems[0]
+    assert "the list is ignored" in script.problems[0]
     assert "went back from revision 9 to 5" in script.problems[2]
 
 

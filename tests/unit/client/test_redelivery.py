@@ -62,7 +62,7 @@ def test_an_event_that_failed_is_delivered_again_and_the_others_at_once(
     with caplog.at_level(logging.ERROR):
         run(scenario())
     first = caplog.records[0].getMessage()
-    assert first.startswith("some-controller: pods ns/bad could not be taken in and is tried again in 0.0 s")
+    assert first.startswith("some-controller: pods ns/bad could not be processed and is tried again in 0.0 s")
     assert "RuntimeError: a bug" in first
     assert [bool(record.exc_info) for record in caplog.records[:3]] == [True, False, False], "one traceback is enough"
 

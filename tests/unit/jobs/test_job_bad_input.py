@@ -117,7 +117,7 @@ def test_a_foreign_workload_of_the_same_name_starts_no_job_even_if_it_is_admitte
     add(world, "b")
     world.advance(20)
     assert running(world) == ["b"]
-    assert said(world, "ErrWorkloadCompose") == [f"Workload ns/{name} is somebody else's"]
+    assert said(world, "ErrWorkloadCompose") == [f"Workload ns/{name} belongs to another owner"]
     assert world.server.delete(f"{WORKLOADS}/{name}").status == 200
     world.advance(120)
     assert running(world) == ["a", "b"]

@@ -191,7 +191,7 @@ def test_enabling_gates_later_affects_pending_jobs_and_not_admitted_ones() -> No
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ("", "name who holds the job back"),
+        ("", "name the controller that gates the job"),
         ("mygate", "must be a domain-prefixed path"),
         ("example.com/a,example.com/b", "takes one name"),
         ("example.com/" + "a" * 60, "may not be more than 63 bytes"),

@@ -78,7 +78,7 @@ def test_an_admission_with_a_conflict_is_decided_again_at_once() -> None:
     stage.add(world, "j")
     world.settle()
     assert stage.running(world) == ["j"]
-    assert not [each for each in world.emitted if "would not write down" in each.message]
+    assert not [each for each in world.emitted if "rejected the admission" in each.message]
 
 
 def test_a_patch_that_the_server_drops_is_retried_later() -> None:

@@ -279,7 +279,7 @@ def test_a_pod_that_could_not_be_taken_in_is_tried_again(caplog: pytest.LogCaptu
         await asyncio.sleep(5)
 
     assert play(Forgetful(), scenario).objects[POD]["status"]["phase"] == "Running"
-    assert "hollow nodes: pod a/p could not be taken in" in caplog.text
+    assert "hollow nodes: pod a/p could not be processed" in caplog.text
 
 
 def test_a_timer_that_fails_rings_again_and_loses_no_other(caplog: pytest.LogCaptureFixture) -> None:

@@ -69,7 +69,7 @@ def test_no_namespace_selector_selects_no_namespace_and_an_empty_one_all() -> No
         ({"resourceGroups": groups({"f": {"cpu": (5, None, 6)}}), "cohortName": "c"}, "lends more cpu than it has"),
         ({"resourceGroups": groups({"f": {"cpu": 5}}, {"g": {"cpu": 5}})}, "one group only"),
         ({"resourceGroups": groups({"f": {"cpu": 5}, "g": {"memory": 5}})}, "as coveredResources says"),
-        ({"resourceGroups": groups({"f": {"cpu": -5}})}, "less than nothing"),
+        ({"resourceGroups": groups({"f": {"cpu": -5}})}, "is negative"),
         ({"resourceGroups": [{"coveredResources": ["cpu"], "flavors": [7]}]}, "flavors[0]: must be an object"),
         ({"resourceGroups": "x"}, "spec.resourceGroups: must be a list"),
         ({"queueingStrategy": "Lifo"}, "'Lifo' is none of BestEffortFIFO, StrictFIFO"),
@@ -105,12 +105,12 @@ def test_a_workload_requests_what_its_pods_request_and_limits_are_the_default() 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda wire: wire["spec"]["podSets"][0].update(count=-1), "less than nothing"),
+        (lambda wire: wire["spec"]["podSets"][0].update(count=-1), "is negative"),
         (lambda wire: wire["spec"]["podSets"].append(wire["spec"]["podSets"][0]), "the same name"),
         (lambda wire: wire["spec"]["podSets"][0].update(topologyRequest={"required": "x"}), "not supported"),
         (lambda wire: _resources(wire).update(requests={"cpu": "plenty"}), "requests.cpu"),
         (lambda wire: _resources(wire).update(requests={"cpu": {}}), "must be a map of resources to quantities"),
-        (lambda wire: _resources(wire).update(limits={"cpu": "99999999999E"}), "more than any machine has"),
+        (lambda wire: _resources(wire).update(limits={"cpu": "99999999999E"}), "larger than any node can have"),
         (lambda wire: wire.update(spec=[]), "spec: must be an object"),
         (lambda wire: wire["spec"].update(priority="high"), "spec.priority: must be a whole number"),
     ],

@@ -33,9 +33,9 @@ def test_a_description_has_the_shortage_the_holders_and_the_workloads_to_end() -
     assert [(each.workload, each.amount, each.note) for each in lack.held_by] == [("ns/holder", "8", "")]
     assert found.enders == ("ns/holder",)
     grown = "the nominalQuota of ClusterQueue cq for cpu in flavor default has to grow from 10 to 13"
-    assert found.next == (f"it would do if ns/holder ended; or {grown}",)
+    assert found.next == (f"the end of ns/holder is enough; or {grown}",)
     assert [(each.flavor, each.verdict) for each in found.tried] == [
-        ("default", "full, and nobody may be evicted for it")
+        ("default", "full, and no workload may be evicted for it")
     ]
 
 
@@ -47,7 +47,7 @@ def test_a_preemptor_is_described_with_its_victims() -> None:
     api.submit("high", cpu=5, priority=5)
     found = told(api, a_workload("high", cpu=5, priority=5))
     assert found.would_evict == ("ns/low",)
-    assert found.next == ("it may take the place of ns/low: they are told to go",)
+    assert found.next == ("it may preempt ns/low",)
 
 
 def test_a_request_above_the_maximum_quota_is_described() -> None:
@@ -57,7 +57,7 @@ def test_a_request_above_the_maximum_quota_is_described() -> None:
     found = told(api, a_workload("huge", cpu=99))
     assert found.lacks == ()
     assert found.next == (
-        "it asks for more than its queue may ever have, so nothing that comes free helps: it has to ask for less, "
+        "it asks for more than its queue may ever have, so freed quota does not help: it has to ask for less, "
         "or the nominalQuota of ClusterQueue cq for cpu in flavor default has to grow from 10 to 99",
     )
 
@@ -93,7 +93,7 @@ def test_alternative_flavors_are_not_both_requested() -> None:
     found = told(api, a_workload("waits", cpu=3))
     assert [each.flavor for each in found.lacks] == ["default", "spot"]
     grown = "the nominalQuota of ClusterQueue cq for cpu in flavor default has to grow from 4 to 6"
-    assert found.next == (f"it would do if ns/one ended; or {grown}",)
+    assert found.next == (f"the end of ns/one is enough; or {grown}",)
 
 
 def test_the_position_is_described_and_in_a_strict_queue_the_head() -> None:
@@ -112,7 +112,7 @@ def test_a_missing_queue_is_named() -> None:
     api = Api()
     api.submit("early", cpu=1)
     found = told(api, a_workload("early"))
-    assert found.summary == "it stands in no queue: LocalQueue lq doesn't exist"
+    assert found.summary == "it is in no queue: LocalQueue lq doesn't exist"
     assert found.next == ("LocalQueue ns/lq has to be created, or the job sent to another one",)
 
 
@@ -127,7 +127,7 @@ def test_gates_back_off_deactivation_checks_and_evictions_are_described() -> Non
     )
     later = {"requeueState": {"count": 2, "requeueAt": "2099-01-01T00:00:00Z"}}
     put_off = told(api, a_workload(status=later))
-    assert put_off.summary == "it waits until 2099-01-01T00:00:00Z before it may come again, after 2 evictions"
+    assert put_off.summary == "it waits until 2099-01-01T00:00:00Z before it may be queued again, after 2 evictions"
     assert told(api, a_workload(active=False)).summary == "it is deactivated: spec.active is false"
     held = reserved(cpu=1)
     checks = [
@@ -142,7 +142,7 @@ def test_gates_back_off_deactivation_checks_and_evictions_are_described() -> Non
     going = told(api, a_workload(status=evicted))
     assert (going.state, going.summary) == (
         "evicted",
-        "it was told to go (Preempted), and holds its quota until it has: room",
+        "it was evicted (Preempted), and holds its quota until its pods have ended: room",
     )
     assert told(api, a_workload(status=held)).flavors == {"main": {"cpu": "default"}}
 
@@ -181,7 +181,7 @@ def test_a_gated_job_is_explained_by_its_gate() -> None:
 def test_a_job_in_no_queue_is_explained_by_the_missing_label() -> None:
     found = absence(a_job(queue=""))
     assert (found.state, found.next) == ("unmanaged", (f"kubectl label jobs train {QUEUE}=NAME",))
-    assert "nobody will start it" in found.summary
+    assert "nothing will start it" in found.summary
     assert "uses no quota" in absence(a_job(queue="", suspend=False)).summary
 
 

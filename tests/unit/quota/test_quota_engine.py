@@ -302,7 +302,7 @@ def test_an_invalid_object_stops_no_other_one() -> None:
     api.submit("fine", cpu=1, queue="good")
     api.submit("lost", cpu=1, queue="bad")
     assert admits(api.cycle()) == ["fine"]
-    assert "less than nothing" in api.engine.cache.problems["ClusterQueue", "bad"]
+    assert "is negative" in api.engine.cache.problems["ClusterQueue", "bad"]
     assert api.condition("poisoned")[1] == "Misconfigured"
     assert api.condition("lost") == ("False", "Misconfigured", "ClusterQueue bad doesn't exist")
 

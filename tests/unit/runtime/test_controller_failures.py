@@ -195,7 +195,7 @@ def test_a_controller_that_cannot_take_in_what_is_served_is_told_again(caplog: p
                 assert other.worked == ["m"]
 
     asyncio.run(scenario())
-    assert "keeper: what the server serves could not be taken in" in caplog.text
+    assert "keeper: the discovery result could not be processed" in caplog.text
 
 
 def test_a_watch_that_fails_in_an_unknown_way_goes_on(caplog: pytest.LogCaptureFixture) -> None:

@@ -159,7 +159,7 @@ def test_an_event_whose_later_parts_fail_is_told_again(caplog: pytest.LogCapture
                 assert waker.failures == 0
 
     asyncio.run(scenario())
-    assert "waker: configmaps default/a could not be taken in" in caplog.text
+    assert "waker: configmaps default/a could not be processed" in caplog.text
 
 
 def test_work_whose_later_wakes_fail_is_done_again(caplog: pytest.LogCaptureFixture) -> None:
@@ -207,4 +207,4 @@ def test_discovery_whose_later_wakes_fail_is_read_again(caplog: pytest.LogCaptur
                 await until(lambda: learns.number in learns.worked)
 
     asyncio.run(scenario())
-    assert "waker: what the server serves could not be taken in" in caplog.text
+    assert "waker: the discovery result could not be processed" in caplog.text

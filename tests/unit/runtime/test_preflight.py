@@ -51,7 +51,9 @@ def test_the_schema_of_any_other_server_says_whether_it_knows_gates(old: HTTPRes
 def test_who_may_not_read_the_schema_goes_on_if_it_is_let_in_at_all() -> None:
     refused = HTTPResponse(403, {}, b'{"message":"no"}')
     assert answered(check_scheduling_gates(), {"/version": version("27"), SCHEMA: refused})[1] == ""
-    assert "does not let us in: no" in answered(check_scheduling_gates(), {"/version": refused, SCHEMA: refused})[1]
+    assert (
+        "the server denies access: no" in answered(check_scheduling_gates(), {"/version": refused, SCHEMA: refused})[1]
+    )
 
 
 def test_a_name_is_free_if_its_lease_is_not_there_and_not_if_we_may_not_look() -> None:

@@ -133,7 +133,7 @@ def test_a_pod_of_an_incomplete_group_is_told_how_many_are_missing() -> None:
     marks["annotations"]["kueue.x-k8s.io/pod-group-fast-admission"] = "true"
     hasty = of_pod(a_pod("p", **marks), lists)
     assert hasty.absence is not None
-    assert hasty.absence.summary == "nobody has made a Workload of it"
+    assert hasty.absence.summary == "no Workload has been created for it"
 
 
 def test_a_pod_whose_group_is_held_by_a_gate_of_another_controller_is_told_which() -> None:
@@ -172,7 +172,7 @@ def test_a_job_of_a_kind_that_a_file_describes_is_explained_as_any_other() -> No
     found = inspect(inspect_job(kinds[0], "ns", "run", START_S), serving(lists))[0][0]
     assert isinstance(found, WorkloadInspection)
     assert (found.kind, [each.name for each in found.accounts]) == ("trainingrun", ["of-run"])
-    assert found.accounts[0].next == ("there is room for it now: is somebody at work who gives quota?",)
+    assert found.accounts[0].next == ("there is room for it now: check that a quota controller runs",)
 
 
 # -- what may not be read ------------------------------------------------------------------------------------------

@@ -224,7 +224,7 @@ def test_while_one_pod_of_a_gang_asks_its_queue_for_more_the_others_are_no_short
     cluster.resize("g2", 100)
     for name in ("g1", "g2"):
         assert (cluster.reason(name), cluster.promise(name)) == ("WaitingForQueue", ""), name
-    assert "its PodGroup g lacks 2 pods on nodes, and only 1 of them may be tried now" in cluster.message("g1")
+    assert "its PodGroup g needs 2 more pods on nodes, and only 1 of them may be tried now" in cluster.message("g1")
     cluster.resize("g2", 8)
     assert {cluster.promise("g1"), cluster.promise("g2")} == {"a", "b"}
 

@@ -98,14 +98,14 @@ def test_a_restored_store_continues_above_every_revision_that_clients_may_have_s
 def test_an_existing_file_is_never_replaced(data: Path, tmp_path: Path) -> None:
     target = tmp_path / "copy.db"
     target.write_text("precious")
-    with pytest.raises(StoreError, match="is there already"):
+    with pytest.raises(StoreError, match="already exists"):
         back_up(data, target)
     target.unlink()
 
     def appear(point: str) -> None:
         target.write_text("precious")
 
-    with pytest.raises(StoreError, match="is there already"):
+    with pytest.raises(StoreError, match="already exists"):
         back_up(data, target, BackupProgress(probe_point=appear))
     assert target.read_text() == "precious"
     assert files(tmp_path) == ["copy.db", "data"]

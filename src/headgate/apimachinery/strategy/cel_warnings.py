@@ -34,7 +34,8 @@ def policy_warnings(new: Object, old: Object | None) -> list[str]:
     if old is not None and old.get("spec") == new.get("spec"):
         return []
     return [
-        f"spec: an admission policy {_NOT_EVALUATED}: requests that violate it are not refused, audited or warned of"
+        f"spec: an admission policy {_NOT_EVALUATED}: requests that violate it are not denied or audited and cause"
+        " no warning"
     ]
 
 

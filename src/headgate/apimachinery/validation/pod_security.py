@@ -36,7 +36,7 @@ def pod_security_warnings(labels: Mapping[str, str], before: Mapping[str, str]) 
     levels = ((f"{PREFIX}{mode}", labels.get(f"{PREFIX}{mode}", "")) for mode in _MODES)
     return [
         f"metadata.labels[{label}]: pod security is not evaluated by the embedded API server: pods that violate"
-        f" {level!r} are not refused, audited or warned of"
+        f" {level!r} are not denied or audited and cause no warning"
         for label, level in levels
         if level in _LEVELS[1:] and before.get(label) != level
     ]

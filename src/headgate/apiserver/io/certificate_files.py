@@ -104,7 +104,7 @@ def renew_if_due(folder: Path, host: str, now: datetime.datetime) -> bool:
         raise FileProblem(f"{why}; make room on the disk, or remove what is in its place") from problem
     pair_problem = found if not isinstance(found, CertificateKeyPair) else _pair_problem(files, found, authority)
     if pair_problem:
-        _log.warning("%s; the server's certificate was made anew", pair_problem)
+        _log.warning("%s; a new server certificate was made", pair_problem)
     return True
 
 
@@ -164,7 +164,7 @@ def make_folder(path: Path) -> None:
             path.chmod(0o700)
     except OSError as problem:
         what = "is not a folder" if isinstance(problem, FileExistsError) else f"cannot be used: {problem.strerror}"
-        raise FileProblem(f"{path} {what}; move it away, or see to its rights") from problem
+        raise FileProblem(f"{path} {what}; move it away, or check its permissions") from problem
 
 
 def make_private(path: Path) -> None:
@@ -173,7 +173,7 @@ def make_private(path: Path) -> None:
         if stat.S_IMODE(path.stat().st_mode) != 0o600:
             path.chmod(0o600)
     except OSError as problem:
-        raise FileProblem(f"{path} cannot be made private: {problem.strerror}; see to its owner") from problem
+        raise FileProblem(f"{path} cannot be made private: {problem.strerror}; check its owner") from problem
 
 
 def read_file(path: Path) -> bytes | None:

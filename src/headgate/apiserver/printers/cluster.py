@@ -149,7 +149,7 @@ SECRET: Final = Printer(
     (NAME, text("Type", "What it is used for."), text("Data", "How many keys it has."), AGE), _secret_cells
 )
 NAME_AND_AGE: Final = Printer((NAME, AGE), _name_and_age)
-LEASE: Final = Printer((NAME, text("Holder", "Who holds it."), AGE), _lease_cells)
+LEASE: Final = Printer((NAME, text("Holder", "The identity of the holder."), AGE), _lease_cells)
 RUNTIME_CLASS: Final = Printer((NAME, text("Handler", "How the runtime knows it."), AGE), _runtime_class_cells)
 COMPONENT_STATUS: Final = Printer(
     (

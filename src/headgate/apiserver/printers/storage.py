@@ -175,7 +175,7 @@ PERSISTENT_VOLUME: Final = Printer(
         text("Access Modes", "How it may be mounted."),
         text("Reclaim Policy", "What becomes of it when it is released."),
         text("Status", "Whether it is bound."),
-        text("Claim", "Whose it is."),
+        text("Claim", "The claim that it is bound to."),
         _STORAGE_CLASS,
         _ATTRIBUTES_CLASS,
         text("Reason", "Why it failed."),

@@ -115,7 +115,7 @@ class WatchCursor:
     def _convert(self, need: ConversionRequired) -> bool:
         """Requests the conversion. Returns whether the response is still pending."""
         if self.conversions is None or self.call_webhook is None:
-            raise ConversionWebhookFailed("nobody converts objects for this watch")
+            raise ConversionWebhookFailed("no conversion webhook is available for this watch")
         conversions = self.conversions
 
         def on_response(response: WebhookAnswer) -> None:

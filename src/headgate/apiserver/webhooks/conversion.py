@@ -161,7 +161,7 @@ class Conversions:
             return parsed.error
         review = parsed.value
         if not isinstance(review, dict):
-            return "the answer is not an object"
+            return "the response is not an object"
         wanted = f"apiextensions.k8s.io/{self._webhook.review_version}, Kind=ConversionReview"
         found = format_kind(stated_kind(review))
         if found != wanted:

@@ -26,7 +26,7 @@ def resolve_resize_conflict(cache: QueueCache) -> bool:
     if index is None:
         return False
     first, before = by_age[index], len(cache.withdrawn)
-    why = f"what it was promised was taken back: it asks for more, and so does {first.task.name}, promised before it"
+    why = f"its promise was revoked: it asks for more, and so does {first.task.name}, promised before it"
     for record in reversed(by_age[index + 1 :]):
         missing = _find_missing(cache, first.counted_queue, first.ask or (), {})
         if not missing:

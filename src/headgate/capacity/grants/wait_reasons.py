@@ -21,7 +21,7 @@ def find_wait_reason(cache: QueueCache, record: PodRecord) -> QueueWait | None:
     if record.task.uid in cache.promises.exceeding_limit:
         return _lost_turn_wait(cache, record)
     if record.is_retracting and state in PROMISED:
-        text = f"its share of queue {queue}, for which no node was found, goes to a pod of higher priority"
+        text = f"its promise in queue {queue}, for which no node was found, is revoked for a pod of higher priority"
         return queue_wait(WaitReason.TAKEN_BACK, queue, text)
     if state is AllocationState.RESERVED and record.gang is not None and not record.gang.can_start:
         return _gang_wait(record.gang, queue) or queue_wait(WaitReason.GANG_SHORT, queue, _few_pods_text(record.gang))
@@ -29,13 +29,13 @@ def find_wait_reason(cache: QueueCache, record: PodRecord) -> QueueWait | None:
         return None
     if state is AllocationState.FOREIGN:
         gates = ", ".join(gate for gate in record.task.gates if gate != GATE)
-        return queue_wait(WaitReason.FOREIGN_GATE, queue, f"it waits for others to lift: {gates}")
+        return queue_wait(WaitReason.FOREIGN_GATE, queue, f"it waits for other controllers to remove: {gates}")
     if state is AllocationState.NOT_ASKED:
         return queue_wait(
-            WaitReason.NOT_ASKED, queue, f'its gate {GATE} is not lifted: the annotation of that name is not "true"'
+            WaitReason.NOT_ASKED, queue, f'its gate {GATE} is not removed: the annotation of that name is not "true"'
         )
     if state is AllocationState.PUT_OFF and record.put_off is not None:
-        return queue_wait(WaitReason.PUT_OFF, queue, f"its gate could not be lifted: {record.put_off[1]}")
+        return queue_wait(WaitReason.PUT_OFF, queue, f"its gate could not be removed: {record.put_off[1]}")
     gang = record.gang
     found = _gang_wait(gang, queue) if gang is not None else None
     found = found or find_queue_refusal(cache, queue)
@@ -71,7 +71,7 @@ def _gang_wait(gang: Gang, queue: str) -> QueueWait | None:
     if gang.spec is None:
         return queue_wait(WaitReason.NO_GROUP, queue, f"its PodGroup {name} does not exist")
     if gang.spec.problem:
-        return queue_wait(WaitReason.INVALID, queue, f"its PodGroup {name} cannot be counted with: {gang.spec.problem}")
+        return queue_wait(WaitReason.INVALID, queue, f"its PodGroup {name} is not valid: {gang.spec.problem}")
     if gang.lacks_pods:
         there, needed = gang.existing, gang.minimum
         return queue_wait(WaitReason.GANG_SHORT, queue, f"its PodGroup {name} has {there} pods and needs {needed}")
@@ -81,7 +81,7 @@ def _gang_wait(gang: Gang, queue: str) -> QueueWait | None:
 def _few_pods_text(gang: Gang) -> str:
     missing, _ = gang.missing_on_nodes()
     tryable = gang.tryable_count
-    return f"its PodGroup {gang.key[1]} lacks {missing} pods on nodes, and only {tryable} of them may be tried now"
+    return f"its PodGroup {gang.key[1]} needs {missing} more pods on nodes, and only {tryable} of them may be tried now"
 
 
 def incomplete_gang_text(gang: Gang) -> str:
@@ -92,7 +92,7 @@ def incomplete_gang_text(gang: Gang) -> str:
         what = (
             gang.spec.problem or f"{gang.ready} of the {gang.minimum} pods that its PodGroup {name} needs had a share"
         )
-    return f"what it was promised was taken back: {what}"
+    return f"its promise was revoked: {what}"
 
 
 def find_queue_refusal(cache: QueueCache, queue: str) -> QueueWait | None:
@@ -121,13 +121,13 @@ def _gang_capacity_wait(cache: QueueCache, gang: Gang, record: PodRecord) -> Que
         shortage = find_shortage(cache, queue, gang.enqueue_request[1], is_enqueue=True)
         if shortage is None:
             return queue_wait(
-                WaitReason.WAITING_TURN, queue, f"its PodGroup {name} is next to be let into queue {queue}"
+                WaitReason.WAITING_TURN, queue, f"its PodGroup {name} is next to be admitted to queue {queue}"
             )
-        text = f"its PodGroup {name} is not let in with its minResources: {shortage.describe()}"
+        text = f"its PodGroup {name} is not admitted with its minResources: {shortage.describe()}"
         return queue_wait(WaitReason.NOT_INQUEUE, queue, text, shortage)
     if gang.entry is None:
         waiting, lacks = len(gang.waiting), gang.missing_count
-        text = f"its PodGroup {name} lacks {lacks} pods, and only {waiting} of those that wait can go on"
+        text = f"its PodGroup {name} needs {lacks} more pods, and only {waiting} of the waiting pods can start"
         return queue_wait(WaitReason.GANG_SHORT, queue, text)
     unit = gang.entry[2]
     ask = gang.entry[1] if record.task.uid in unit or gang.missing_count else ask_of(record.task.requests)
@@ -143,7 +143,9 @@ def _capacity_wait(cache: QueueCache, queue: str, ask: Ask, taken: str = "in use
                 WaitReason.FULL, queue, shortage.describe("in use, promised or set aside for groups"), shortage
             )
     if shortage is None:
-        return queue_wait(WaitReason.WAITING_TURN, queue, f"queue {queue} has room; its turn has not come yet")
+        return queue_wait(
+            WaitReason.WAITING_TURN, queue, f"queue {queue} has room for it; the scheduler has not admitted it yet"
+        )
     return queue_wait(WaitReason.FULL, queue, shortage.describe(taken), shortage)
 
 
@@ -151,10 +153,10 @@ def withdrawn_text(cache: QueueCache, record: PodRecord) -> str:
     """The text that says why the promise is taken back."""
     wait = _lost_turn_wait(cache, record)
     if not wait.resource:
-        return "what its gang was promised was taken back when a limit was lowered"
+        return "the promise of its gang was revoked when a limit was lowered"
     used, limit = (amount_text(wait.resource, each) for each in (wait.used, wait.limit))
     return (
-        f"what it was promised was taken back: queue {wait.blocker} had {used} {wait.resource} in use or promised, "
+        f"its promise was revoked: queue {wait.blocker} had {used} {wait.resource} in use or promised, "
         f"and its limit is {limit}"
     )
 
@@ -167,11 +169,9 @@ def _lost_turn_wait(cache: QueueCache, record: PodRecord) -> QueueWait:
             asked = record.promised.get(resource, 0)
             if asked and account.used(resource) > limit:
                 shortage = QueueShortage(name, resource, asked, account.used(resource), limit)
-                text = (
-                    f"it was promised its share before the limit of queue {name} was lowered; older promises go first"
-                )
+                text = f"its promise was made before the limit of queue {name} was lowered; older promises go first"
                 return queue_wait(WaitReason.LOST_TURN, queue, text, shortage)
-    return queue_wait(WaitReason.LOST_TURN, queue, "its gang was promised its share before a limit was lowered")
+    return queue_wait(WaitReason.LOST_TURN, queue, "the promise of its gang was made before a limit was lowered")
 
 
 def find_shortage(cache: QueueCache, queue: str, ask: Ask, is_enqueue: bool = False) -> QueueShortage | None:

@@ -87,7 +87,7 @@ def with_gate(explanation: PodExplanation, workloads: PodInspection) -> PodExpla
     holds = tuple(
         msgspec.structs.replace(hold, text=text) if hold.name == ADMISSION_GATE else hold for hold in explanation.holds
     )
-    gate_step = f"has to lift {ADMISSION_GATE}"
+    gate_step = f"has to remove {ADMISSION_GATE}"
     next_steps = tuple(step for each in explanation.next for step in (steps if each.endswith(gate_step) else (each,)))
     summary = f"it waits for {awaited}" if explanation.state == "foreign" else explanation.summary
     if all(hold.name == ADMISSION_GATE for hold in explanation.holds if hold.kind == "gate"):

@@ -92,7 +92,7 @@ def _shortage_lines(shortage: ShortageDescription) -> Iterator[str]:
 def _event_lines(inspection: WorkloadInspection, now_s: float) -> Iterator[str]:
     event = inspection.told
     if event is not None and event.message:
-        yield f"  last said of it, {age(event.at, now_s)} ago: {event.reason}: {event.message}"
+        yield f"  last Event, {age(event.at, now_s)} ago: {event.reason}: {event.message}"
 
 
 def _next(steps: tuple[str, ...]) -> Iterator[str]:

@@ -216,7 +216,7 @@ def _reclaim(
 
 def _until(cluster: VirtualCluster, is_done: Callable[[], bool], measure: Callable[[], None]) -> None:
     if not cluster.run(is_done, measure, _MAX_S):
-        raise StartupError("the story did not come to its end")
+        raise StartupError("the demo did not finish in time")
 
 
 def _create_fixtures(cluster: VirtualCluster, scenario: ReleaseScenario) -> None:

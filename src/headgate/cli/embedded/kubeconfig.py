@@ -40,7 +40,7 @@ def write_kubeconfig(path: Path, url: str, ca: bytes, token: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     write_file(path, text.encode(), 0o600)
     if found is not None and not _is_kubeconfig(found):
-        _log.warning("%s was %s and was written anew", path, "damaged" if found.strip() else "empty or unreadable")
+        _log.warning("%s was %s and was rewritten", path, "damaged" if found.strip() else "empty or unreadable")
 
 
 def _read(path: Path) -> bytes | None:

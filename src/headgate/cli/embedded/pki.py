@@ -42,7 +42,7 @@ def open_pki(data: Path, host: str, *, store_has_objects: bool) -> tuple[Signing
         return signing_key(folder), ensure(folder, host)
     except OSError as problem:
         why = f"{problem.filename or folder} cannot be written: {problem.strerror}"
-        raise FileProblem(f"{why}; make room on the disk, or see to the rights of the folder") from problem
+        raise FileProblem(f"{why}; free some space on the disk, or check the permissions of the folder") from problem
 
 
 def pki_problem(data: Path) -> str | None:

@@ -26,7 +26,7 @@ def cluster_options(command: F) -> F:
         "--kubeconfig",
         default="",
         metavar="FILE",
-        help="The kubeconfig. [default: $KUBECONFIG, ~/.kube/config, or the pod around us]",
+        help="The kubeconfig. [default: $KUBECONFIG, ~/.kube/config, or the service account of this pod]",
     )(command)
 
 

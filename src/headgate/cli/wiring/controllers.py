@@ -215,5 +215,5 @@ async def _run_elected(
         print_line(f"elected: holds the Lease {'/'.join(lease)}")
         await work(FencedTransport(transport, elector.write_budget_s))
 
-    print_line(f"stands for election by the Lease {'/'.join(lease)}")
+    print_line(f"waits to be elected: candidate for the Lease {'/'.join(lease)}")
     await elector.run(lead)

@@ -26,7 +26,7 @@ def metrics_option(command: F) -> F:
         "--metrics-listen",
         default="",
         metavar="HOST:PORT",
-        help="Serve /metrics, /healthz, /livez and /readyz there, over HTTP and to anybody. [default: nowhere]",
+        help="Serve /metrics, /healthz, /livez and /readyz there, over HTTP without authentication. [default: nowhere]",
     )(command)
 
 

@@ -122,7 +122,7 @@ class HTTPTransport:
                 pool.use_tls(client_context(self._config, identity))
                 self._has_tls = True
         except (OSError, ValueError) as error:
-            raise self._unreachable(f"its credentials are of no use: {error}", sent=False) from error
+            raise self._unreachable(f"its credentials cannot be used: {error}", sent=False) from error
         self._common_headers, self._identity = common_headers, identity
         return pool
 
@@ -207,7 +207,7 @@ class HTTPTransport:
         try:
             return await pool.connect(min(deadline_s, self._loop.time() + _CONNECT_S))
         except TimeoutError:
-            raise self._unreachable("it does not take connections in time", sent=False) from None
+            raise self._unreachable("it did not accept a connection in time", sent=False) from None
         except OSError as error:
             raise self._unreachable(error, sent=False) from error
 

@@ -179,10 +179,12 @@ class Informer:
         self._stale_lists += 1
         if self._stale_lists < _MAX_STALE_LISTS:
             raise ListWatchError(
-                UNREADABLE, f"{self._path} is at revision {revision}, and we have seen {self._newest}: not believed yet"
+                UNREADABLE, f"{self._path} is at revision {revision}, but {self._newest} was seen: the list is ignored"
             )
         self._stale_lists = 0
-        self._report(f"{self._path} went back from revision {self._newest} to {revision}: everything is told anew")
+        self._report(
+            f"{self._path} went back from revision {self._newest} to {revision}: everything is delivered again"
+        )
         self._known.forget_all()
         self._newest = revision
 

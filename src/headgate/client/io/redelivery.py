@@ -105,7 +105,7 @@ class Redelivery:
         wait_s = failed.backoff.next(self._jitter())
         failed.timer = asyncio.get_running_loop().call_later(wait_s, self._deliver_again, key)
         _log.error(
-            "%s: %s %s could not be taken in and is tried again in %.1f s: %s: %s",
+            "%s: %s %s could not be processed and is tried again in %.1f s: %s: %s",
             self._name,
             self._kind,
             _describe(event),

@@ -201,7 +201,7 @@ class ManagedJobController(Controller):
             if isinstance(write, Create) and key not in affected and not response.unknown:
                 kind = self._kinds[key[0]]
                 job = self._cache.get(kind.resource, *key[1:])
-                message = f"Workload {write.namespace}/{name} is somebody else's" if live.ok else response.message
+                message = f"Workload {write.namespace}/{name} belongs to another owner" if live.ok else response.message
                 if job is not None:
                     yield from self._emit_once(kind, job, JobBlocked("ErrWorkloadCompose", message))
                 return RequeueWithBackoff(message)

@@ -44,7 +44,11 @@ def validate_gate(job: Object) -> FieldErrors:
     if value is None:
         return []
     if not value:
-        return [required(_PATH, "name who holds the job back, such as example.com/mygate, or leave the annotation out")]
+        return [
+            required(
+                _PATH, "name the controller that gates the job, such as example.com/mygate, or leave the annotation out"
+            )
+        ]
     if "," in value:
         return [invalid(_PATH, value, "takes one name; a list belongs in kueue.x-k8s.io/admission-gated-by")]
     found = domain_prefixed_path(value, _PATH)

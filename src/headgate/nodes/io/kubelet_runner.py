@@ -126,7 +126,7 @@ class HollowKubeletRunner:
                 try:
                     self._send(self._kubelets.due(self._now_s()))
                 except Exception:
-                    _log.exception("hollow nodes: a timer failed; it rings again later, the others ring now")
+                    _log.exception("hollow nodes: a timer failed and runs again later; the other timers run now")
                 await asyncio.sleep(0)
                 continue
             # Not wait_for: before Python 3.12 it forgets a cancellation that comes together with the event.

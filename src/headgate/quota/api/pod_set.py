@@ -68,7 +68,7 @@ def _read_cached(encoded: bytes, path: str) -> PodSet:
     spec = read_object(read_object(wire, "template", path), "spec", f"{path}template.")
     count, least = read_integer(wire, "count", 1, path), wire.get("minCount")
     if count < 0:
-        raise InvalidObject(f"{path}count: {count} is less than nothing")
+        raise InvalidObject(f"{path}count: {count} is negative")
     if wire.get("topologyRequest"):
         raise InvalidObject(f"{path}topologyRequest: topology-aware scheduling is not supported")
     name = read_text(wire, "name", "main", path)

@@ -34,5 +34,5 @@ class RejectedAdmissions:
 
 
 def rejected_event(workload: Object, reason: str) -> EmitEvent:
-    text = f"The server would not write down the admission: {reason}"
+    text = f"The API server rejected the admission: {reason}"
     return EmitEvent(object_reference(workload, KIND), "Warning", REASON, text[:_MAX_MESSAGE], COMPONENT)

@@ -26,10 +26,10 @@ Wire = Mapping[str, Any]
 
 _VERDICTS: Final = {
     GranularMode.NO_FIT: "no",
-    GranularMode.NO_CANDIDATES: "full, and nobody may be evicted for it",
+    GranularMode.NO_CANDIDATES: "full, and no workload may be evicted for it",
     GranularMode.PREEMPT: "by evicting others",
-    GranularMode.RECLAIM: "by taking back what others borrowed",
-    GranularMode.DEFERRED: "when those that were told to go have gone",
+    GranularMode.RECLAIM: "by reclaiming what others borrowed",
+    GranularMode.DEFERRED: "when evicted workloads have released their quota",
     GranularMode.FIT: "yes",
 }
 
@@ -107,7 +107,7 @@ def describe_workload(engine: QuotaEngine, wire: Wire, knows_positions: bool, no
     metadata = wire.get("metadata") or {}
     workload = read_workload(wire)
     if isinstance(workload, str):
-        text = f"it cannot be counted with: {workload}"
+        text = f"it is not valid: {workload}"
         return WorkloadDescription(
             metadata.get("namespace", ""), metadata.get("name", ""), "pending", text, owners_of(wire)
         )
@@ -169,7 +169,7 @@ def _describe_shortage(shortage: QuotaShortage) -> ShortageDescription:
                 each.key,
                 each.queue,
                 text(each.amount),
-                "on its way out" if each.is_evicted else "waits for it" if each.is_claim else "",
+                "being evicted" if each.is_evicted else "waits for it" if each.is_claim else "",
             )
             for each in shortage.held_by
         ),
@@ -186,12 +186,12 @@ def _summarize(
         return f"it has finished{reason_text}: {message}".rstrip(": "), []
     if description.state == "evicted":
         step = "its pods have to end, and its job has to be suspended; then its quota is free"
-        return f"it was told to go{reason_text}, and holds its quota until it has: {message}", [step]
+        return f"it was evicted{reason_text}, and holds its quota until its pods have ended: {message}", [step]
     if description.state == "waitingtostart":
         shown = workload.conditions[names.WAITING_FOR_TERMINATING_PODS]
         step = (
-            "the terminating pods have to end, or quota has to grow; three seconds after its deletion timestamp a pod "
-            "is waited for no more, and no longer than --max-wait-for-terminating-pods after it was told to end"
+            "the terminating pods have to end, or quota has to grow; each pod is waited for until three seconds after "
+            "its deletion timestamp, and at most --max-wait-for-terminating-pods after it was told to end"
         )
         queue = description.cluster_queue
         return f"it is admitted by ClusterQueue {queue}, and its pods do not start yet: {shown.message}", [step]
@@ -212,19 +212,19 @@ def _summarize_pending(
     description: WorkloadDescription, workload: Workload, found: WorkloadExplanation, remedy: QuotaRemedy
 ) -> tuple[str, list[str]]:
     if not workload.is_active:
-        return "it is deactivated: spec.active is false", ["somebody has to set spec.active to true"]
+        return "it is deactivated: spec.active is false", ["spec.active has to be set to true"]
     if description.gates:
         listed = ", ".join(description.gates)
-        step = f"whoever set them has to take them off the job's annotation {names.ADMISSION_GATED_BY}"
+        step = f"their owners have to remove them from the job's annotation {names.ADMISSION_GATED_BY}"
         return f"its admission is gated by {listed}", [step]
     if description.not_before:
         again = f"after {workload.requeue_count} evictions" if workload.requeue_count else "after an eviction"
-        return f"it waits until {description.not_before} before it may come again, {again}", []
+        return f"it waits until {description.not_before} before it may be queued again, {again}", []
     if found.state in ("Inadmissible", "SetAside", "NotFound"):
         text = found.reason.message if found.reason is not None and found.reason.message else description.said[1]
-        return f"it stands in no queue: {text or 'nobody has looked at it yet'}", list(_fixes(description))
+        return f"it is in no queue: {text or 'no controller has processed it yet'}", list(_fixes(description))
     if found.state == "Unknown":
-        return f"it waits for quota: {description.said[1] or 'nobody has looked at it yet'}", []
+        return f"it waits for quota: {description.said[1] or 'no controller has processed it yet'}", []
     before = (
         f", {description.place} before it"
         if description.place
@@ -250,7 +250,7 @@ def _steps(description: WorkloadDescription, found: WorkloadExplanation, remedy:
     if description.behind:
         yield f"{description.behind}, the first of a StrictFIFO queue, has to be admitted before it"
     elif description.place:
-        yield f"{description.place} before it in ClusterQueue {found.queue} are looked at first"
+        yield f"{description.place} before it in ClusterQueue {found.queue} are considered first"
     if remedy.uncovered:
         listed = ", ".join(remedy.uncovered)
         yield (
@@ -259,13 +259,13 @@ def _steps(description: WorkloadDescription, found: WorkloadExplanation, remedy:
         )
         return
     if found.would_evict:
-        yield f"it may take the place of {_listed(found.would_evict)}: they are told to go"
+        yield f"it may preempt {_listed(found.would_evict)}"
         return
     evicted = dict.fromkeys(
-        each.workload for lack in description.lacks for each in lack.held_by if each.note == "on its way out"
+        each.workload for lack in description.lacks for each in lack.held_by if each.note == "being evicted"
     )
     if evicted:
-        yield f"{_listed(list(evicted))} have to be gone; they were told to"
+        yield f"{_listed(list(evicted))} have to end; they are being evicted"
     yield from _remedies(description, found, remedy, bool(evicted))
 
 
@@ -284,17 +284,17 @@ def _remedies(
             if growth_text
             else "it has to ask for less, or quota has to grow"
         )
-        yield f"it asks for more than its queue may ever have, so nothing that comes free helps: {less}"
+        yield f"it asks for more than its queue may ever have, so freed quota does not help: {less}"
         return
     if remedy.workloads_to_end:
-        yield f"it would do if {', '.join(remedy.workloads_to_end)} ended" + (
+        yield f"the end of {', '.join(remedy.workloads_to_end)} is enough" + (
             f"; or {growth_text}" if growth_text else ""
         )
     elif growth_text:
         yield growth_text
     elif description.lacks and not has_evicted:
         yield " or ".join(f"{each.missing} {each.resource} in flavor {each.flavor}" for each in description.lacks) + (
-            " have to come free"
+            " have to become free"
         )
     elif not description.lacks:
         yield _describe_mismatch([attempt for _, attempt in found.attempts])
@@ -303,8 +303,8 @@ def _remedies(
 def _describe_mismatch(attempts: Sequence[FlavorCandidate]) -> str:
     """The next step if no quota is missing."""
     if any(each.mode == GranularMode.FIT for each in attempts):
-        return "there is room for it now: is somebody at work who gives quota?"
-    return "no flavor of the queue is for it: its nodes or its resources have to be others, or the queue's flavors"
+        return "there is room for it now: check that a quota controller runs"
+    return "no flavor of the queue matches it: its node selector, its resources or the queue's flavors have to change"
 
 
 def _listed(keys: Sequence[str], most: int = 5) -> str:

@@ -38,7 +38,7 @@ def unavailable_resource(
     if refused.status == FORBIDDEN:
         return UnavailableResource(resource.plural, refused.text, describe_permission(verb, resource, namespace))
     if refused.status == NOT_FOUND and resource.group and verb == "list":
-        hint = ": headgate install-crds brings them" if resource.group in _INSTALLED_BY_US else ""
+        hint = ": headgate install-crds creates them" if resource.group in _INSTALLED_BY_US else ""
         return UnavailableResource(resource.plural, f"this cluster has no {named}{hint}", is_absent=True)
     return UnavailableResource(resource.plural, f"{named}: {unknown_text(refused)}")
 

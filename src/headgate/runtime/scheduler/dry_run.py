@@ -53,5 +53,5 @@ def describe(request: HTTPRequest) -> str:
     conditions = (body.get("status") or {}).get("conditions") if isinstance(body, dict) else None
     if plural == "pods" and conditions:
         condition = conditions[0]
-        return f"would say of {namespace}/{name}: {condition.get('reason')}: {condition.get('message')}"
+        return f"would set the condition of {namespace}/{name}: {condition.get('reason')}: {condition.get('message')}"
     return f"would {request.method} {request.path}"

@@ -103,7 +103,7 @@ class WebhookRegistrar:
                 await asyncio.sleep(_PROPAGATION_S)
             await self._use_certificates(certificates)
             self._in_use = certificates
-            _log.info("webhooks: a new certificate is shown")
+            _log.info("webhooks: a new certificate is in use")
         return problem
 
     async def _work(self) -> None:
@@ -160,7 +160,7 @@ class WebhookRegistrar:
             await self._put(resource, "", None, new_configuration(resource, webhooks))
         elif not is_up_to_date(found, webhooks):
             await self._put(resource, "", found, repaired_configuration(found, webhooks))
-            _log.info("webhooks: the %s %s is as it should be again", resource.plural, NAME)
+            _log.info("webhooks: the %s %s was changed and is repaired", resource.plural, NAME)
 
     async def _convert(self, bundle: bytes) -> str:
         """Sets the conversion webhook, unless the server converts by itself. Returns the problem, if there is one."""
@@ -200,7 +200,7 @@ class WebhookRegistrar:
             request = HTTPRequest("PUT", resource.object_path(namespace, name), "", write_requests.JSON, body)
         response = await self._transport.request(request)
         if response.status == _CONFLICT:
-            raise WebhookSetupError(f"{resource.plural} {name} was written by somebody else at the same time")
+            raise WebhookSetupError(f"{resource.plural} {name} was changed by another client at the same time")
         if not response.ok:
             hint = "; create it, or name another Secret by --webhook-secret" if response.status == _NOT_FOUND else ""
             text = f"{response.status}: {message_of(response)}{hint}"

@@ -119,7 +119,7 @@ async def _served(transport: Transport, print_line: PrintLine) -> set[APIResourc
     """The resources that must be listed before the first response. Queue kinds count only if they are served."""
     response = await transport.request(HTTPRequest("GET", f"/apis/{GROUP}/{VERSION}", "", write_requests.ACCEPT))
     if response.status == _NOT_FOUND:
-        print_line("webhooks: Queue and PodGroup are not served here yet; `headgate install-crds` brings them")
+        print_line("webhooks: Queue and PodGroup are not served here yet; `headgate install-crds` creates them")
         return {NAMESPACES}
     return {NAMESPACES, QUEUES, POD_GROUPS}
 

@@ -200,7 +200,7 @@ def _bounded(amounts: Mapping[str, int]) -> dict[str, int]:
 def _find_problem_of_sum(wanted: Mapping[str, int]) -> str:
     for name, each in wanted.items():
         if each > MAX_POD_AMOUNT:
-            return f"spec: the containers together ask for more {name} than any machine has"
+            return f"spec: the containers together ask for more {name} than any node can have"
     if sum(map(bool, wanted.values())) > MAX_RESOURCES:
         return f"spec: more than {MAX_RESOURCES} kinds of resource are asked for"
     return ""

@@ -30,7 +30,7 @@ _GATE_PENDING: Final = PreBindPending((ClusterEventWithHint((QUEUE_GATE, GATE_RE
 _GRANTED: Final = (ClusterEventWithHint((QUEUE_GATE, GRANTED), own=True),)
 _FEATURE_DISABLED: Final = Rejection(
     NAME,
-    f"the feature QueueAllocationGate is off: the gate {GATE} is lifted from pods with the annotation of that name",
+    f"the feature QueueAllocationGate is off: the gate {GATE} is removed from pods with the annotation of that name",
     on(UNSCHEDULABLE_POD, POD_GATES_ELIMINATED),
     expires=False,
 )

@@ -70,7 +70,7 @@ NO_PROGRESS: Final = BackupProgress()
 def back_up(data: Path, target: Path, progress: BackupProgress = NO_PROGRESS) -> BackupResult:
     """Copies the store in ``data``, running or not, to the new file ``target``. Raises ``StoreError``."""
     if target.exists():
-        raise StoreError(f"{target} is there already: choose another name, or remove it")
+        raise StoreError(f"{target} already exists: choose another name, or remove it")
     if not target.parent.is_dir():
         raise StoreError(f"{target.parent} is not a folder: make it first")
     before, served = _read_marks(data)
@@ -254,7 +254,7 @@ def _write(
             for _ in verified_rows(copy, partial, found, progress.verifying):
                 pass
         if found != head:
-            raise StoreError(f"{target} was not written as it should be; see to the disk, and try again")
+            raise StoreError(f"{target} does not match what was written; check the disk and try again")
         progress.probe_point("verified")
         size = partial.stat().st_size
         before_publish()
@@ -291,5 +291,5 @@ def _publish(partial: Path, target: Path) -> None:
     try:
         os.link(partial, target)
     except FileExistsError:
-        raise StoreError(f"{target} is there already: choose another name, or remove it") from None
+        raise StoreError(f"{target} already exists: choose another name, or remove it") from None
     sync_folder(target.parent)

@@ -86,12 +86,12 @@ def check_file_types(folder: Path) -> None:
                 f"{path} is a link to {path.readlink()}, which is not there; put that file back, or restore a backup"
             ) from None
         except OSError as error:
-            raise StoreError(f"{path} cannot be read: {error.strerror}; see to the disk and its rights") from error
+            raise StoreError(f"{path} cannot be read: {error.strerror}; check the disk and permissions") from error
         if not stat.S_ISREG(kind):
             problem = "is a directory" if stat.S_ISDIR(kind) else "is not a regular file"
             raise StoreError(f"{path} {problem}; put the file back in its place, or restore a backup")
         if not os.access(path, os.R_OK):
-            raise StoreError(f"{path} cannot be read: permission denied; see to its rights")
+            raise StoreError(f"{path} cannot be read: permission denied; check the file permissions")
 
 
 def _take_lock(folder: Path) -> int:
@@ -188,8 +188,8 @@ def store_error(error: Exception, path: Path) -> StoreError:
     if isinstance(error, UnicodeDecodeError) or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR):
         return StoreDamagedError(path, str(error))
     if is_full(error):
-        return StoreError(f"{path} cannot be written: the disk is full; make room and try again")
-    return StoreError(f"{path} cannot be used: {error}; see to the disk, or choose another data folder")
+        return StoreError(f"{path} cannot be written: the disk is full; free some space and try again")
+    return StoreError(f"{path} cannot be used: {error}; check the disk, or choose another data folder")
 
 
 def primary_code(error: Exception) -> int:

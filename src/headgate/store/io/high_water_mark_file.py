@@ -92,7 +92,7 @@ def create_mark(folder: Path, newest: HighWaterMark) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             partial.unlink()
-        raise StoreError(f"{folder / MARK} cannot be written: {error.strerror}; see to the disk") from error
+        raise StoreError(f"{folder / MARK} cannot be written: {error.strerror}; check the disk") from error
 
 
 def sync_folder(folder: Path) -> None:
@@ -112,7 +112,7 @@ def read_marks(folder: Path) -> HighWaterMarks | None:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise StoreError(f"{folder / MARK} cannot be read: {error.strerror}; see to the disk") from error
+            raise StoreError(f"{folder / MARK} cannot be read: {error.strerror}; check the disk") from error
         if isinstance(marks, HighWaterMarks) and marks.complete:
             return marks
     if isinstance(marks, str):
@@ -132,7 +132,7 @@ def check_high_water_mark(folder: Path) -> HighWaterMarks | None:
         if marks is not None and marks != HighWaterMarks(high_water_mark.first_mark(LogHead(store=marks.newest.store))):
             raise StoreDamagedError(path, _missing_store_problem(marks.newest))
         if has_content(folder / WAL):
-            raise StoreDamagedError(path, f"it is not there, and {WAL} is")
+            raise StoreDamagedError(path, f"it is missing, but {WAL} exists")
         return marks
     data, wal = read_files(folder)
     pages = Pages(data, wal.pages, PAGE_BYTES)

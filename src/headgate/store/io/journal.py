@@ -150,7 +150,7 @@ class Journal:
         except UNREADABLE as error:
             raise store_error(error, path) from error
         except OSError as error:
-            raise StoreError(f"{self._folder / MARK} cannot be written: {error.strerror}; see to the disk") from error
+            raise StoreError(f"{self._folder / MARK} cannot be written: {error.strerror}; check the disk") from error
         return store
 
     def _check_mark(self, head: LogHead) -> None:
@@ -356,7 +356,7 @@ class Journal:
             else "nothing was written"
         )
         if full:
-            text = f"the disk that holds {self._folder} is full: {outcome}; make room and try again"
+            text = f"the disk that holds {self._folder} is full: {outcome}; free some space and try again"
         else:
             text = f"the store in {self._folder} cannot be written: {error}; {outcome}"
         return CommitFailed(text, full=full, unknown=unknown)

@@ -71,7 +71,8 @@ def test_an_authority_is_kept_in_its_last_year_and_ends_no_earlier_than_its_cert
 def test_an_authority_that_has_ended_is_refused_and_kept(tmp_path: Path) -> None:
     files = ensure(tmp_path, HOST, NOW)
     old = serial(files.ca)
-    with pytest.raises(FileProblem, match=r"ca\.crt ended at 2035-12-30 00:00 UTC, if the clock is right; kubeconfigs"):
+    text = r"ca\.crt expired at 2035-12-30 00:00 UTC according to this machine's clock; kubeconfigs"
+    with pytest.raises(FileProblem, match=text):
         ensure(tmp_path, HOST, NOW + days(3650))
     assert serial(files.ca) == old
 
@@ -87,7 +88,7 @@ def test_a_server_pair_that_does_not_match_is_made_anew_and_said(
     ca = x509.load_pem_x509_certificate(files.ca.read_bytes())
     x509.load_pem_x509_certificate(files.server.read_bytes()).verify_directly_issued_by(ca)
     assert not renew_if_due(tmp_path / "a", HOST, NOW)
-    assert "are not a certificate and its key; the server's certificate was made anew" in caplog.text
+    assert "are not a certificate and its key; a new server certificate was made" in caplog.text
 
 
 def test_a_server_pair_of_another_authority_is_made_anew_and_said(
@@ -116,7 +117,7 @@ def test_a_certificate_of_a_server_is_no_authority(tmp_path: Path) -> None:
     files = ensure(tmp_path, HOST, NOW)
     files.server.replace(files.ca)
     files.server_key.replace(tmp_path / "ca.key")
-    with pytest.raises(FileProblem, match=r"ca\.crt is not the certificate of an authority"):
+    with pytest.raises(FileProblem, match=r"ca\.crt is not a CA certificate"):
         ensure(tmp_path, HOST, NOW)
 
 

@@ -211,7 +211,7 @@ def test_quota_of_a_rejected_admission_goes_to_another_workload(code: int, reaso
     world.advance(2)
     assert admitted(world) == ["free"]
     told = next(each for each in world.emitted if each.reason == "AdmissionRefused")
-    assert told.message == f"The server would not write down the admission: {reason}"
+    assert told.message == f"The API server rejected the admission: {reason}"
     world.advance(600)
     assert len(tries) < 30, "later each time"
     world.refuse = lambda effect: None

@@ -184,7 +184,7 @@ def test_a_node_with_negative_amounts_is_ignored_and_others_are_not_affected() -
     matrix.node_applied(node("a"))
     matrix.node_applied(node("b"))
     reason = read_node({"metadata": {"name": "b"}, "status": {"allocatable": {"cpu": "-1"}}})
-    assert reason == "status.allocatable.cpu: -1 is less than nothing"
+    assert reason == "status.allocatable.cpu: -1 is negative"
     matrix.node_refused("b", reason)
     assert (matrix.count, matrix.row_of("b")) == (1, None)
     assert matrix.ignored_objects == {"node/b": reason}

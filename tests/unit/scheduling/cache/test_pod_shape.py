@@ -132,8 +132,8 @@ def test_an_impossible_amount_is_a_problem_that_names_its_field() -> None:
         return read(wire({"cpu": value})).shape.problem
 
     assert problem("lots").startswith("spec.containers[0].resources.requests.cpu: quantities must match")
-    assert problem("-1") == "spec.containers[0].resources.requests.cpu: -1 is less than nothing"
-    assert problem("1E").endswith("cpu: 1E is more than any machine has")
+    assert problem("-1") == "spec.containers[0].resources.requests.cpu: -1 is negative"
+    assert problem("1E").endswith("cpu: 1E is larger than any node can have")
     assert problem("64") == ""
 
 
@@ -155,7 +155,7 @@ def test_a_bounded_number_of_kinds_of_resource_is_counted_on_a_node_the_usual_on
 def test_requests_whose_sum_is_too_large_are_a_problem() -> None:
     one = {"name": "main", "image": "app", "resources": {"requests": {"memory": str(MAX_POD_AMOUNT)}}}
     shape = read(wire(containers=[one] * 2000)).shape
-    assert shape.problem == "spec: the containers together ask for more memory than any machine has"
+    assert shape.problem == "spec: the containers together ask for more memory than any node can have"
     assert (shape.requests["memory"], shape.held_memory, shape.scored["memory"]) == (MAX_POD_AMOUNT,) * 3
 
 

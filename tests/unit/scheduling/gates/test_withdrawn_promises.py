@@ -41,7 +41,7 @@ def test_the_stamp_goes_and_the_pod_is_hidden_again() -> None:
     world.step(1.0)
     assert removals(world) == {"large": shown["metadata"]["annotations"][STAMP]}
     assert world.statuses["large"].startswith("WaitingForQueue: queue t1 has no room for 5 cpu: 0 of 4")
-    assert "what it was promised was taken back: queue t1 had 5 cpu" in world.statuses["large"]
+    assert "its promise was revoked: queue t1 had 5 cpu" in world.statuses["large"]
     world.show(without_stamp(shown))
     world.step(1.0)
     assert removals(world) == {}
