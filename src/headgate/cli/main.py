@@ -40,15 +40,15 @@ def main() -> None:
 
     \b
     No cluster?   headgate up            starts one in this process; kubectl works with it
-    Its nodes     headgate annotations   says how simulated nodes and pods are told to behave
-    Curious?      headgate demo autoscaler   says what gates change, in half a minute
+    Its nodes     headgate annotations   prints the annotations that control simulated nodes and pods
+    Curious?      headgate demo autoscaler   shows what gates change, in half a minute
     A cluster?    headgate run           schedules its pods that ask for it
     Its data      headgate backup FILE   copies it while the server runs; see also restore and check
-    Its kinds     headgate install-crds  brings the kinds of queues to it
-    Its queues    headgate queues        says how full they are; explain pod NAME why a pod waits
-    Its workloads headgate workloads -A  says where jobs in Kueue's queues stand; explain job NAME why one waits
-    Its gates     headgate gates list -A   says which hold pods back; see also gates lift
-    Scheduling    headgate config check FILE   says what is wrong with a scheduler configuration
+    Its kinds     headgate install-crds  creates the CustomResourceDefinitions of queues
+    Its queues    headgate queues        shows how full they are; see also explain pod NAME
+    Its workloads headgate workloads -A  shows the state of jobs in Kueue's queues; see also explain job NAME
+    Its gates     headgate gates list -A   shows which gates hold pods; see also gates lift
+    Scheduling    headgate config check FILE   checks a scheduler configuration
     """
     set_up_once()
 
@@ -59,7 +59,7 @@ def set_up_once() -> None:
     set_up(settings.get("log_level", "warning"), settings.get("log_format", "text"))
 
 
-@main.command(short_help="Print what this is and which Kubernetes API it serves.")
+@main.command(short_help="Print the version of Headgate and of the Kubernetes API that it serves.")
 @log_options
 def version() -> None:
     """Print the versions of Headgate and of the Kubernetes API that it serves."""

@@ -25,12 +25,13 @@ _REMOVAL_BOUNDS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 
 
 FAMILIES: Final[Mapping[str, MetricFamily]] = {
     _GATED: MetricFamily(
-        "gauge", "Jobs and pods that have no Workload because of a gate: scheduling-gated-by, or one of others."
+        "gauge",
+        "Jobs and pods that have no Workload because of a gate: scheduling-gated-by, or another controller's.",
     ),
     _OLDEST: MetricFamily("gauge", "Age of the oldest of them."),
-    _AHEAD: MetricFamily("gauge", "Pods that still end while their quota is given to others already."),
-    _CREATION: MetricFamily("histogram", "From when a job was made until its Workload was."),
-    _REMOVAL: MetricFamily("histogram", "From the admission of a Workload until the gate was taken off its pod."),
+    _AHEAD: MetricFamily("gauge", "Pods that still terminate although their quota is already released."),
+    _CREATION: MetricFamily("histogram", "From when a job was created until its Workload was."),
+    _REMOVAL: MetricFamily("histogram", "From the admission of a Workload until the gate was removed from its pod."),
 }
 
 

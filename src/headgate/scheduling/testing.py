@@ -122,7 +122,7 @@ class VirtualScheduler:
             if not effects:
                 return
             self._perform(effects)
-        raise RuntimeError("the scheduler does not come to rest: a plugin causes endless work at one moment")
+        raise RuntimeError("the scheduler never becomes idle: a plugin causes new work in every cycle")
 
     def advance(self, seconds: float) -> None:
         """Advance the clock from one deadline of the scheduler to the next, and run the scheduler at each."""

@@ -55,21 +55,25 @@ _DEVICES: Final = map_of(
     }
 )
 _QUEUE_SPEC: Final = object_schema(
-    "Who may use how much. A queue without a parent is a child of the queue root.",
+    "The limits of a queue. A queue without a parent is a child of the queue root.",
     weight={
         "type": "integer",
         "format": "int32",
         "minimum": 1,
         "maximum": 65535,
         "default": 1,
-        "description": "Its part of what is shared by the plugin proportion.",
+        "description": "Its weight when the plugin proportion divides the cluster.",
     },
-    capability=resource_list("Never more than this. What is not named here is limited by the queues above only."),
-    deserved=resource_list("What it gets back from others if it needs it; it may use more while nobody else does."),
-    guarantee=object_schema("What is kept for it.", resource=resource_list("Nobody else can use this, needed or not.")),
-    reclaimable={"type": "boolean", "description": "Whether others may take back what it uses beyond deserved."},
+    capability=resource_list(
+        "The most that it may use. A resource without an entry is limited only by the queues above."
+    ),
+    deserved=resource_list("What it may reclaim from other queues; it may use more while they do not need it."),
+    guarantee=object_schema(
+        "What is reserved for it.", resource=resource_list("No other queue can use this, even if it is idle.")
+    ),
+    reclaimable={"type": "boolean", "description": "Whether other queues may reclaim what it uses beyond deserved."},
     parent=described(_QUEUE_NAME, "The queue above it."),
-    priority=described(NON_NEGATIVE_INT32, "Served before queues with less, and reclaimed from after them."),
+    priority=described(NON_NEGATIVE_INT32, "A queue with a higher priority is served first and reclaimed from last."),
     dequeueStrategy={"type": "string", "enum": ["fifo", "traverse"]},
     type=_NAME,
     affinity=object_schema(nodeGroupAffinity=_NODE_GROUPS, nodeGroupAntiAffinity=_NODE_GROUPS),
@@ -82,13 +86,13 @@ _QUEUE_STATUS: Final = object_schema(
     state={
         "type": "string",
         "enum": ["", "Open", "Closed", "Closing", "Unknown"],
-        "description": "Only an open queue takes anything new.",
+        "description": "Only an open queue admits new pods.",
     },
-    pending=described(NON_NEGATIVE_INT32, "PodGroups that wait for their turn."),
-    inqueue=described(NON_NEGATIVE_INT32, "PodGroups whose pods may come."),
-    running=described(NON_NEGATIVE_INT32, "PodGroups that have their minimum."),
-    unknown=described(NON_NEGATIVE_INT32, "PodGroups of which some run and the others find no place."),
-    completed=described(NON_NEGATIVE_INT32, "PodGroups whose pods are all done."),
+    pending=described(NON_NEGATIVE_INT32, "PodGroups that wait to be admitted."),
+    inqueue=described(NON_NEGATIVE_INT32, "PodGroups that are admitted and wait for their pods to run."),
+    running=described(NON_NEGATIVE_INT32, "PodGroups whose minimum of pods runs."),
+    unknown=described(NON_NEGATIVE_INT32, "PodGroups of which some pods run and others are unschedulable."),
+    completed=described(NON_NEGATIVE_INT32, "PodGroups whose pods have all ended."),
     allocated=resource_list("What pods on nodes hold, here and in the queues below."),
     reserved=resource_list("What was promised to pods that have no node yet, here and in the queues below."),
     terminating=resource_list(
@@ -111,11 +115,11 @@ _SELECTOR: Final = object_schema(
 )
 _GROUP_SPEC: Final = object_schema(
     "Pods that start together or not at all.",
-    minMember=described(NON_NEGATIVE_INT32, "So many of its pods are placed at once, or none."),
-    minTaskMember=map_of({"type": "integer", "format": "int32"}, "So many of each role (volcano.sh/task-spec)."),
-    queue=described(_QUEUE_NAME, "Without one its pods, their namespace or the queue default decide."),
+    minMember=described(NON_NEGATIVE_INT32, "The number of pods that start together; fewer do not start."),
+    minTaskMember=map_of({"type": "integer", "format": "int32"}, "The same for each role (volcano.sh/task-spec)."),
+    queue=described(_QUEUE_NAME, "Default: the queue of its pods, of their namespace, or the queue default."),
     priorityClassName=_NAME,
-    minResources=resource_list("What its minimum needs: it is let into its queue when there is room for that."),
+    minResources=resource_list("What its minimum needs. Its queue admits it when it has room for that."),
     preemptable={"type": "boolean"},
     networkTopology=_TOPOLOGY,
     subGroupPolicy=list_of(
@@ -133,7 +137,7 @@ _GROUP_SPEC: Final = object_schema(
 _GROUP_STATUS: Final = object_schema(
     phase={"type": "string", "enum": ["", "Pending", "Inqueue", "Running", "Unknown", "Completed"]},
     running=described(NON_NEGATIVE_INT32, "Pods that run."),
-    succeeded=described(NON_NEGATIVE_INT32, "Pods that ended well."),
+    succeeded=described(NON_NEGATIVE_INT32, "Pods that succeeded."),
     failed=described(NON_NEGATIVE_INT32, "Pods that failed."),
     conditions=_conditions(transitionID=STRING),
 )

@@ -37,7 +37,7 @@ _QUEUE_FIELDS: Final[tuple[tuple[str, Check, str], ...]] = (
     ("affinity", _is_set, "node groups are not supported: its pods may go to any node"),
     ("extendClusters", _is_set, "other clusters are not supported: its pods stay in this one"),
     ("dra", _is_set, "quota for devices of resource claims is not supported: it limits nothing"),
-    ("dequeueStrategy", lambda value: value == "fifo", "fifo is not supported: who fits may go first"),
+    ("dequeueStrategy", lambda value: value == "fifo", "fifo is not supported: a later pod that fits may go first"),
 )
 
 

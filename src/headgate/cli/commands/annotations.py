@@ -11,7 +11,7 @@ from headgate.cli.options.query_options import output_option
 from headgate.nodes.annotations import SUPPORTED_ANNOTATIONS
 
 
-@click.command(short_help="What annotations ask of simulated nodes and their pods.")
+@click.command(short_help="Print the annotations that control simulated nodes and pods.")
 @output_option
 @log_options
 def command(output: str) -> None:

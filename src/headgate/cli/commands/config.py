@@ -24,7 +24,7 @@ def command() -> None:
     volcano-scheduler.conf, alone or in its ConfigMap."""
 
 
-@command.command(short_help="Say what is wrong with a file, or what it makes run.")
+@command.command(short_help="Check a file, and print the plugins that it enables.")
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
 @log_options
 def check(file: Path) -> None:

@@ -26,10 +26,10 @@ _WIDTH = 32
 _COLUMNS = ("bought", "idle", "running", "waiting")
 
 
-@click.group(short_help="See in half a minute what gates change.")
+@click.group(short_help="Show in half a minute what gates change.")
 @log_options
 def command() -> None:
-    """Stories that show what Headgate does. Each runs in clusters of its own, and leaves nothing behind."""
+    """Demos of what Headgate does. Each runs in its own clusters and leaves nothing behind."""
 
 
 @command.command("autoscaler", short_help="What an autoscaler buys for a full queue, with gates and without.")
@@ -84,7 +84,9 @@ _FIGURES: Final[dict[str, Callable[[ReleaseMeasurements], str]]] = {
 }
 
 
-@command.command("fast-release", short_help="Preemptors of pods that take a minute to end, by when quota is free.")
+@command.command(
+    "fast-release", short_help="Compare early and late release of quota by pods that take a minute to end."
+)
 @log_options
 def fast_release() -> None:
     """Pods that take 60 seconds to end hold quota that more important ones wait for (KEP-6143).

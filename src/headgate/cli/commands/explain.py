@@ -32,7 +32,7 @@ _KINDS: Final = {
 }
 
 
-@click.command(short_help="Why a job, a workload or a pod waits, and what would have to happen.")
+@click.command(short_help="Explain why a job, a workload or a pod waits, and what has to happen next.")
 @click.argument("target", nargs=-1, required=True, metavar="job|workload|pod NAME")
 @click.option("-n", "--namespace", default="", metavar="NS", help="The namespace. [default: the context's]")
 @output_option
@@ -49,17 +49,17 @@ def command(
     kubeconfig: str,
     context: str,
 ) -> None:
-    """Say what holds a job, a workload or a pod back, with numbers and names, and what would have to happen next.
+    """Explain why a job, a workload or a pod waits, with numbers and names, and what has to happen next.
 
-    Of a job in Kueue's queues: its place in line, flavor by flavor what is missing, who holds it, who would have to
-    end, admission checks, gates and back-off; or why there is no Workload of it. Pods that still end though their quota
-    is free are named.
+    For a job in Kueue's queues: its position, what is missing in each flavor, which workloads hold it, which would have
+    to end, admission checks, gates and back-off; or why it has no Workload. Pods that still terminate although their
+    quota is free are named.
 
-    Of a pod: gates of others with who set them and when; its queue with what is asked for, in use and allowed, and with
-    its place in line; a node with what the scheduler said; its Workload, if Kueue's gate holds it.
+    For a pod: gates of other controllers, with who set them and when; its queue, with what is requested, in use and
+    allowed, and its position; what the scheduler said about nodes; its Workload, if Kueue's gate holds it.
 
-    It is worked out from lists, by the engines that decide; those need not run. Without the right to list, what the
-    object says of itself is shown, and the right that is missing.
+    The result is computed from lists, by the same engines that decide; these need not run. Without the right to list,
+    the command shows the object's own status and the missing right.
 
     \b
     Example:
@@ -90,8 +90,8 @@ def _target(target: tuple[str, ...], kinds: tuple[JobKind, ...]) -> tuple[str | 
     )
     if kind is None or len(rest) != 1 or not rest[0]:
         raise click.UsageError(
-            "say what to explain: headgate explain pod NAME, job NAME or workload NAME, with -n NAMESPACE; of any "
-            "other kind of job say --job-kinds FILE, or ask headgate workloads --for TYPE/NAME which workload is its"
+            "say what to explain: headgate explain pod NAME, job NAME or workload NAME, with -n NAMESPACE; for "
+            "another kind of job add --job-kinds FILE, or find its workload with headgate workloads --for TYPE/NAME"
         )
     return kind, rest[0]
 

@@ -33,21 +33,21 @@ _MAX_PARALLEL: Final = 8
 Progress = Callable[[int, int], None]
 
 
-@click.group(short_help="See which scheduling gates hold pods, and lift one.")
+@click.group(short_help="List the scheduling gates that hold pods, and remove one.")
 @log_options
 def command() -> None:
-    """Scheduling gates (spec.schedulingGates) of a running cluster: see them, lift one of them by name."""
+    """Scheduling gates (spec.schedulingGates) of a running cluster: list them, remove one by name."""
 
 
-@command.command("list", short_help="Which gates hold how many pods.")
+@command.command("list", short_help="List gates, with the number of pods that each holds.")
 @click.option("-l", "--selector", default="", metavar="SELECTOR", help="Only pods with these labels.")
 @namespace_options
 @cluster_options
 @log_options
 def show(selector: str, namespace: str, everywhere: bool, kubeconfig: str, context: str) -> None:
-    """Print every gate, how many pods it holds, the oldest of them, and who set it there.
+    """Print every gate, how many pods it holds, the oldest of them, and which client set it.
 
-    Who set a gate is read from the managed fields of the oldest pod. A gate that a webhook added is its creator's.
+    The client is read from the managed fields of the oldest pod. A webhook's gate is listed under the pod's creator.
 
     \b
     Example:
@@ -83,7 +83,7 @@ def _setter_text(setter: str | ListRefused) -> str:
     return "?" if isinstance(setter, ListRefused) else setter or "-"
 
 
-@command.command("lift", short_help="Take a gate away from pods.")
+@command.command("lift", short_help="Remove a gate from pods.")
 @click.argument("name")
 @click.option("-l", "--selector", default="", metavar="SELECTOR", help="From the pods with these labels.")
 @click.option("--all", "from_all", is_flag=True, help="From all pods of the namespace.")
@@ -101,12 +101,12 @@ def lift_gate(
     kubeconfig: str,
     context: str,
 ) -> None:
-    """Take the gate NAME away from pods; their other gates stay.
+    """Remove the gate NAME from pods; their other gates stay.
 
-    Each pod is patched once, by its uid: a pod that was made anew under the same name keeps its gate. What somebody
-    else did first is told, a pod that fails does not stop the others, and then the exit code is 1.
+    Each pod is patched once, by its uid: a new pod with the same name keeps its gate. A gate that is
+    already gone is reported. A pod that fails does not stop the others, and the exit code is then 1.
 
-    A gate has an owner, usually a controller. Lifting its gate by hand sends the pods to the scheduler at once.
+    A gate has an owner, usually a controller. A pod whose last gate is removed by hand goes to the scheduler at once.
 
     \b
     Example:

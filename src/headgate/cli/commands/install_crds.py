@@ -20,7 +20,7 @@ from headgate.quota.kinds.definitions import definitions
 from headgate.runtime.webhooks.conversions import converts_in_process
 
 
-@click.command(short_help="Bring the kinds of queues to a cluster.")
+@click.command(short_help="Create or update the CustomResourceDefinitions of queues in a cluster.")
 @click.option("--print", "only_print", is_flag=True, help="Write them to standard output as YAML; touch no cluster.")
 @cluster_options
 @log_options

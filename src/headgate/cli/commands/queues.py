@@ -30,7 +30,7 @@ from headgate.runtime.inspection.unavailable import UnavailableResource
 _COLUMNS = ("NAME", "STATE", "CAPABILITY", "ALLOCATED", "RESERVED", "TERMINATING", "WAITING", "SHARE")
 
 
-@click.command(short_help="The tree of queues: how full each is, and who waits.")
+@click.command(short_help="Show the tree of queues: how full each is, and how many pods wait.")
 @output_option
 @served_option
 @cluster_options
@@ -40,7 +40,7 @@ def command(output: str, served: tuple[str, ...], kubeconfig: str, context: str)
     to pods without a node yet (reserved), what terminating pods still use, how many pods wait, and the share of what it
     deserves.
 
-    It is worked out from lists of pods, queues, PodGroups and namespaces, by the engine that the scheduler uses; the
+    It is computed from lists of pods, queues, PodGroups and namespaces, by the engine that the scheduler uses; the
     scheduler need not run. What may not be listed is said.
 
     \b

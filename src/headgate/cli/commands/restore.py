@@ -17,7 +17,7 @@ from headgate.store.io.database_file import StoreError
 @data_option("The data folder to make. It must not exist, or be empty.")
 @log_options
 def command(file: Path, data: Path) -> None:
-    """Put what `headgate backup` wrote to FILE into a new data folder.
+    """Restore FILE, which `headgate backup` wrote, into a new data folder.
 
     FILE is verified first and is not changed. Nothing is ever replaced: a folder that has anything in it is refused.
 

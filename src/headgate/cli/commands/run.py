@@ -106,7 +106,7 @@ class RunOptions(msgspec.Struct, frozen=True):
     "--leader-elect/--no-leader-elect",
     "leader_elect",
     default=None,
-    help="Whether replicas elect the one that works. [default: what the file says, else yes]",
+    help="Whether replicas elect a leader. [default: what the file says, else yes]",
 )
 @click.option(
     "--scheduler-name",
@@ -120,9 +120,9 @@ class RunOptions(msgspec.Struct, frozen=True):
 @gated_events_option
 @job_options
 @click.option(
-    "--takeover", is_flag=True, help="Serve a name, or give quota, even while its usual owner renews its Lease."
+    "--takeover", is_flag=True, help="Serve a name, or give quota, even while another process renews its Lease."
 )
-@click.option("--dry-run", is_flag=True, help="Decide and say what would be done; write nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done; write nothing.")
 @log_options
 def command(
     kubeconfig: str,

@@ -41,7 +41,7 @@ _MAX_OWNERS: Final = 3
 _SHORT: Final = {"po": "pod", "deploy": "deployment", "sts": "statefulset", "rs": "replicaset"}
 
 
-@click.command(short_help="Workloads in queues: where each stands; --gated: who is held before.")
+@click.command(short_help="List the Workloads in queues; with --gated, the jobs that a gate holds.")
 @click.option(
     "--status",
     "states",
@@ -52,7 +52,9 @@ _SHORT: Final = {"po": "pod", "deploy": "deployment", "sts": "statefulset", "rs"
 @click.option("--for", "owner", default="", metavar="TYPE/NAME", help="Only those of this job, such as job/train.")
 @click.option("--queue", default="", metavar="NAME", help="Only those of this LocalQueue.")
 @click.option("--cluster-queue", default="", metavar="NAME", help="Only those that go to this ClusterQueue.")
-@click.option("--gated", is_flag=True, help="Who is held back by a gate, with or without a Workload; the oldest first.")
+@click.option(
+    "--gated", is_flag=True, help="Only jobs and pods that a gate holds, with or without a Workload; the oldest first."
+)
 @click.option(
     "-o",
     "--output",
@@ -78,20 +80,21 @@ def command(
     kubeconfig: str,
     context: str,
 ) -> None:
-    """Print the Workloads of a namespace: whose they are, their queues, how far they are, and their place in line.
+    """Print the Workloads of a namespace: their jobs, queues, states, and positions in the queue.
 
-    POSITION IN QUEUE counts those of the same LocalQueue that come before, so 0 is next. It is worked out from lists of
-    Workloads and queues, by the engine that gives quota; that need not run, and may be Kueue's own. WAITINGTOSTART is
-    admitted, and its pods do not run before terminating pods have left. EXEC TIME counts from when pods may run.
+    POSITION IN QUEUE is the number of Workloads of the same LocalQueue that come before, so 0 is next. It is computed
+    from lists of Workloads and queues, by the same engine that assigns quota; the quota controller need not run, and may
+    be Kueue's own. WAITINGTOSTART: the Workload is admitted, and its pods start when terminating pods have left. EXEC
+    TIME counts from when pods may run.
 
-    With --gated: jobs and pods that kueue.x-k8s.io/scheduling-gated-by keeps from having a Workload at all, which no
-    list of queues shows, and Workloads that kueue.x-k8s.io/admission-gated-by keeps from quota.
+    With --gated: jobs and pods that have no Workload because of kueue.x-k8s.io/scheduling-gated-by, and Workloads that
+    get no quota because of kueue.x-k8s.io/admission-gated-by.
 
     \b
     Example:
       headgate workloads -A --status pending
       headgate workloads -n team-a --for job/train -o wide
-      headgate workloads -A --gated                        who was forgotten behind a gate?
+      headgate workloads -A --gated                        which jobs are still gated?
       headgate workloads -A -o json | jq '.workloads[] | select(.reason == "WaitingForQuota")'
     """
     kind, name = _owner(owner)

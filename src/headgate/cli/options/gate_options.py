@@ -26,7 +26,7 @@ def gating_options(command: F) -> F:
         "--gate-all-pods",
         "gates_all",
         is_flag=True,
-        help=f'Gate new pods without their asking, unless the annotation {OPT_IN} says "false".',
+        help=f'Gate all new pods, unless the annotation {OPT_IN} says "false".',
     )(command)
 
 
@@ -37,7 +37,7 @@ def waiting_option(command: F) -> F:
         "all_wait",
         is_flag=True,
         help="Pods of every profile wait for terminating pods that leave enough room, with a nominated node, before "
-        "they are called Unschedulable. Pods that go by queues or have Kueue's quota always do.",
+        "they are called Unschedulable. Pods that use queues or have Kueue's quota always do.",
     )(command)
 
 
@@ -60,5 +60,5 @@ def groups_option(command: F) -> F:
         "--podgroups-for-bare-pods",
         "create_pod_groups",
         is_flag=True,
-        help="Make a PodGroup for each pod of a queue that names none, as Volcano does; it goes with its pod.",
+        help="Make a PodGroup for each pod of a queue that names none, as Volcano does; it is deleted with its pod.",
     )(command)

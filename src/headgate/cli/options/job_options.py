@@ -88,7 +88,7 @@ def job_options(command: Callable[..., None]) -> Callable[..., None]:
         "--manage-jobs-without-queue-name",
         "manages_all",
         is_flag=True,
-        help="Let jobs and pods wait that name no queue, too.",
+        help="Jobs and pods that name no queue wait for quota, too.",
     )
     @click.option(
         "--managed-jobs-namespace-selector",
@@ -97,7 +97,7 @@ def job_options(command: Callable[..., None]) -> Callable[..., None]:
         show_default=True,
         callback=_selector,
         metavar="SELECTOR",
-        help="By the labels of namespaces: whose jobs and pods wait in queues.",
+        help="Only jobs and pods in namespaces with these labels wait in queues.",
     )
     @click.option(
         "--quota-release",
@@ -113,7 +113,7 @@ def job_options(command: Callable[..., None]) -> Callable[..., None]:
         "pods_ready_s",
         callback=_seconds,
         metavar="DURATION",
-        help="Evict a workload whose pods are not all ready so long after it was admitted (5m). [default: never]",
+        help="Evict a workload whose pods are not all ready this long after it was admitted (5m). [default: never]",
     )
     @click.option(
         "--max-wait-for-terminating-pods",

@@ -57,12 +57,12 @@ def log_options(command: F) -> F:
         type=click.Choice(FORMATS),
         expose_value=False,
         callback=_remember,
-        help="How log lines look on standard error. [default: text]",
+        help="The format of log lines on standard error. [default: text]",
     )(command)
     return click.option(
         "--log-level",
         type=click.Choice(LEVELS),
         expose_value=False,
         callback=_remember,
-        help="Which log lines are written to standard error. [default: warning]",
+        help="The lowest level of log lines on standard error. [default: warning]",
     )(command)

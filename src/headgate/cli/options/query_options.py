@@ -20,7 +20,7 @@ def served_option(command: F) -> F:
         default=sorted(QUEUE_SCHEDULERS),
         show_default=True,
         metavar="NAME",
-        help="Pods of this scheduler go by queues. May be repeated.",
+        help="Pods of this scheduler use queues. May be repeated.",
     )(command)
 
 

@@ -76,7 +76,7 @@ _MIGRATION: Final = with_required(
 )
 _PREEMPTION: Final[Object] = {
     **object_schema(
-        "Who may be ended to make room. Without a word, nobody.",
+        "Which workloads may be preempted. Default: none.",
         withinClusterQueue=string_enum("Never", "LowerPriority", "LowerOrNewerEqualPriority", default="Never"),
         reclaimWithinCohort=string_enum("Never", "LowerPriority", "Any", default="Never"),
         borrowWithinCohort={
@@ -91,7 +91,7 @@ _PREEMPTION: Final[Object] = {
 def _fungibility(*, older: bool) -> Object:
     borrow, preempt = (("Borrow",), ("Preempt",)) if older else ((), ())
     chosen = object_schema(
-        "Whether the next flavor is tried before something is borrowed or somebody is ended.",
+        "Whether the next flavor is tried before quota is borrowed or workloads are preempted.",
         whenCanBorrow=string_enum("MayStopSearch", "TryNextFlavor", *borrow, default="MayStopSearch"),
         whenCanPreempt=string_enum("MayStopSearch", "TryNextFlavor", *preempt, default="TryNextFlavor"),
         preference=string_enum("BorrowingOverPreemption", "PreemptionOverBorrowing"),
@@ -123,9 +123,9 @@ def cluster_queue(*, older: bool) -> Object:
         resourceGroups=RESOURCE_GROUPS,
         queueingStrategy=described(
             string_enum("StrictFIFO", "BestEffortFIFO", default="BestEffortFIFO"),
-            "Whether who does not fit holds up those behind it.",
+            "Whether a workload that does not fit blocks those behind it.",
         ),
-        namespaceSelector=described(SELECTOR, "Whose workloads it takes: unset nobody's, {} everybody's."),
+        namespaceSelector=described(SELECTOR, "The namespaces whose workloads it admits: unset none, {} all."),
         flavorFungibility=_fungibility(older=older),
         preemption=_PREEMPTION,
         **_checks(older=older),
@@ -177,7 +177,7 @@ def local_queue(*, older: bool) -> Object:
 
 def resource_flavor(*, older: bool) -> Object:
     spec = object_schema(
-        "A sort of nodes, told by their labels and taints.",
+        "A group of nodes, selected by labels and taints.",
         nodeLabels=_NODE_LABELS,
         nodeTaints=_TAINTS,
         tolerations=described(list_atomic(TOLERATION, max_items=8), "Given to pods that get this flavor."),

@@ -100,11 +100,11 @@ def flavor_usage(*, borrowed: bool) -> Object:
 _QUOTA: Final = with_required(
     object_schema(
         name=STRING,
-        nominalQuota=described(QUANTITY, "What belongs to it."),
+        nominalQuota=described(QUANTITY, "The quota of its own."),
         borrowingLimit=described(
-            QUANTITY, "So much more it may use of what others in the cohort do not use; unset: all."
+            QUANTITY, "The most that it may borrow of the unused quota of its cohort; unset: all."
         ),
-        lendingLimit=described(QUANTITY, "So much of its own others in the cohort may use; unset: all."),
+        lendingLimit=described(QUANTITY, "The most of its quota that others in the cohort may use; unset: all."),
     ),
     "name",
     "nominalQuota",

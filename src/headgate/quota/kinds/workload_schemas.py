@@ -135,10 +135,10 @@ def _topology_request(*, older: bool) -> Object:
 
 def _pod_set(*, older: bool) -> Object:
     part = object_schema(
-        "So many pods of one shape.",
+        "A number of pods of one shape.",
         name=_MAIN,
         count={**NON_NEGATIVE_INT32, "default": 1},
-        minCount=described(_FIRST, "So many are enough to begin with."),
+        minCount=described(_FIRST, "The number of pods that is enough to start."),
         template=object_schema("The pods.", metadata=_ANY, spec=_ANY),
         topologyRequest=_topology_request(older=older),
     )
@@ -162,7 +162,7 @@ def workload(*, older: bool) -> Object:
         podSets=list_map(_pod_set(older=older), "name", max_items=_MOST_PARTS, min_items=1),
         queueName=described(REFERENCE, "The LocalQueue, in the same namespace."),
         **_priority(older=older),
-        priority=described(INT32, "Who has more goes first."),
+        priority=described(INT32, "A workload with a higher priority goes first."),
         active={**BOOLEAN, "default": True, "description": "false ends it, and keeps it from being admitted."},
         maximumExecutionTimeSeconds=_FIRST,
         **({} if older else {"preemptionGates": _GATES}),

@@ -15,7 +15,7 @@ BY_CLUSTER_QUEUE: Final = ("cluster_queue",)
 BY_LOCAL_QUEUE: Final = ("name", "namespace")
 
 _PER_QUEUE: Final[Mapping[str, MetricFamily]] = {
-    "pending_workloads": MetricFamily("gauge", "Workloads that wait, by whether they are worth a look (status)."),
+    "pending_workloads": MetricFamily("gauge", "Workloads that wait, by status: active or inadmissible."),
     "unadmitted_workloads": MetricFamily("gauge", "Workloads that are not admitted, by reason and underlying cause."),
     "reserving_active_workloads": MetricFamily("gauge", "Workloads that hold quota."),
     "admitted_active_workloads": MetricFamily("gauge", "Workloads that are admitted and not finished."),
@@ -23,7 +23,7 @@ _PER_QUEUE: Final[Mapping[str, MetricFamily]] = {
     "quota_reserved_workloads_total": MetricFamily("counter", "Reservations of quota."),
     "admitted_workloads_total": MetricFamily("counter", "Admissions."),
     "evicted_workloads_total": MetricFamily("counter", "Evictions, by reason and underlying cause."),
-    "finished_workloads_total": MetricFamily("counter", "Workloads that were seen to finish."),
+    "finished_workloads_total": MetricFamily("counter", "Workloads that have finished."),
     "quota_reserved_wait_time_seconds": MetricFamily("histogram", "From when it was queued until quota was reserved."),
     "admission_wait_time_seconds": MetricFamily("histogram", "From when it was queued until it was admitted."),
     "admission_checks_wait_time_seconds": MetricFamily(
@@ -37,16 +37,14 @@ _PER_QUEUE: Final[Mapping[str, MetricFamily]] = {
 _OTHERS: Final[Mapping[str, MetricFamily]] = {
     "evicted_workloads_once_total": MetricFamily("counter", "Workloads that were evicted for the first time."),
     "preempted_workloads_total": MetricFamily(
-        "counter", "Workloads that made room, by the queue of whom they made it for."
+        "counter", "Workloads that were preempted, by the queue of the preemptor."
     ),
     "workload_eviction_latency_seconds": MetricFamily("histogram", "From the eviction until the quota was free."),
-    "admission_attempts_total": MetricFamily(
-        "counter", "Cycles with somebody to look at, by whether anybody got quota."
-    ),
+    "admission_attempts_total": MetricFamily("counter", "Cycles with pending workloads, by whether any got quota."),
     "admission_attempt_duration_seconds": MetricFamily("histogram", "How long such a cycle took to decide."),
     "cluster_queue_status": MetricFamily("gauge", "1 for the status that the ClusterQueue has."),
-    "local_queue_status": MetricFamily("gauge", "1 for what the LocalQueue says of being active."),
-    "cluster_queue_info": MetricFamily("gauge", "1; where the ClusterQueue stands."),
+    "local_queue_status": MetricFamily("gauge", "1 for the Active status that the LocalQueue has."),
+    "cluster_queue_info": MetricFamily("gauge", "Always 1; the labels say in which cohort the ClusterQueue is."),
     "cluster_queue_nominal_quota": MetricFamily("gauge", "The nominal quota."),
     "cluster_queue_borrowing_limit": MetricFamily("gauge", "The borrowing limit; infinite if there is none."),
     "cluster_queue_lending_limit": MetricFamily("gauge", "The lending limit; infinite if there is none."),
@@ -54,7 +52,7 @@ _OTHERS: Final[Mapping[str, MetricFamily]] = {
     "cluster_queue_resource_usage": MetricFamily("gauge", "What is reserved by admitted workloads."),
     "local_queue_resource_reservation": MetricFamily("gauge", "What is reserved."),
     "local_queue_resource_usage": MetricFamily("gauge", "What is reserved by admitted workloads."),
-    "cohort_info": MetricFamily("gauge", "1; where the cohort stands."),
+    "cohort_info": MetricFamily("gauge", "Always 1; the labels say where the cohort is in its tree."),
     "cohort_subtree_quota": MetricFamily("gauge", "The quota of the cohort and of what is lent to it from below."),
     "cohort_subtree_resource_reservations": MetricFamily("gauge", "What is reserved in the queues below."),
     "cohort_subtree_admitted_active_workloads": MetricFamily(

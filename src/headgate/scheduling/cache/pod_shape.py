@@ -181,7 +181,7 @@ def _read_oversized(number: int, spec: Object, length: int) -> PodShape:
         scored=MappingProxyType(wanted),
         problem=_find_problem_of_sum(asked)
         or "spec: containers, affinity, tolerations, topologySpreadConstraints and volumes "
-        f"take {length} bytes as the scheduler reads them, and it reads at most {MAX_BYTES}",
+        f"take {length} bytes in the scheduler's encoding, and the limit is {MAX_BYTES}",
     )
 
 

@@ -75,7 +75,7 @@ _DEVICES: Final = VolcanoArgument(
     refused="shared devices are not supported; whole ones are asked for as any other resource"
 )
 _CLAIMS: Final = VolcanoArgument(refused="resource claims are not allocated by this scheduler")
-_CACHE_SWITCH: Final = VolcanoArgument(_boolean, ignored="nothing is looked up twice here that a cache could spare")
+_CACHE_SWITCH: Final = VolcanoArgument(_boolean, ignored="this scheduler has no such cache")
 
 WEIGHTS: Final[Mapping[str, int]] = {
     "leastrequested.weight": 1,
@@ -129,7 +129,7 @@ _PLUGINS: Final[Mapping[str, Mapping[str, VolcanoArgument]]] = {
         ),
         **dict.fromkeys(
             ("volumebinding.shape", "volumebinding.weight"),
-            VolcanoArgument(refused="nodes are not scored by the storage they have left"),
+            VolcanoArgument(refused="nodes are not scored by their free storage"),
         ),
     },
 }
@@ -148,7 +148,9 @@ _ACTIONS: Final[Mapping[str, Mapping[str, VolcanoArgument]]] = {
         "topologyAwarePreemptWorkerNum": VolcanoArgument(
             _integer(1), ignored="there are no workers: all nodes are tried at once"
         ),
-        "maxCandidateNodesAbsolute": VolcanoArgument(_integer(0), ignored="the candidates are not bounded from above"),
+        "maxCandidateNodesAbsolute": VolcanoArgument(
+            _integer(0), ignored="the number of candidates has no upper limit"
+        ),
     },
 }
 

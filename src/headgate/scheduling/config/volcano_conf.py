@@ -52,8 +52,8 @@ _OTHER_ACTIONS: Final = {
     "shuffle": "moving pods that run is not supported",
     "gangpreempt": "use preempt: a gang is placed whole or not at all by every action here",
     "gangreclaim": "use reclaim: a gang is placed whole or not at all by every action here",
-    "elect": "Volcano took it away in 1.6",
-    "reserve": "Volcano took it away in 1.6",
+    "elect": "Volcano removed it in 1.6",
+    "reserve": "Volcano removed it in 1.6",
 }
 _PLUGIN: Final = record(
     {"name": text, "arguments": mapping, HIERARCHY: boolean, **dict.fromkeys(OPTIONS, boolean)},
@@ -159,9 +159,9 @@ def _disabled_points(
         if point not in EXTENSION_POINTS[plugin] and not value:
             continue  # the plugin does not serve this point anyway
         if point not in EXTENSION_POINTS[plugin]:
-            remarks.append(f"{path}.{option}: changes nothing: the plugin {plugin} has no say there")
+            remarks.append(f"{path}.{option}: changes nothing: the plugin {plugin} does not use it")
         elif not value and point not in ENABLE_OPTIONS:
-            detail = f"cannot be switched off here: leave the plugin {plugin} out to be without it"
+            detail = f"cannot be switched off here: leave the plugin {plugin} out instead"
             errors.append(forbidden(f"{path}.{option}", detail))
         elif not value:
             off.add(point)
@@ -169,7 +169,7 @@ def _disabled_points(
         detail = "drf over a tree of queues is not supported: use the plugin capacity, which has one"
         errors.append(forbidden(f"{path}.{HIERARCHY}", detail))
     elif HIERARCHY in written and plugin != "capacity":
-        remarks.append(f"{path}.{HIERARCHY}: changes nothing: the plugin {plugin} has no say there")
+        remarks.append(f"{path}.{HIERARCHY}: changes nothing: the plugin {plugin} does not use it")
     elif written.get(HIERARCHY) is False:
         remarks.append(f"{path}.{HIERARCHY}: changes nothing: a queue that names a parent counts there, too")
     return frozenset(off)
@@ -215,13 +215,13 @@ def _find_gaps(conf: SchedulerConf) -> list[str]:
     """Remarks about settings that are probably missing."""
     gaps = []
     if conf.overcommit_factor is not None:
-        gaps.append(
-            "overcommit: changes nothing: queues let groups in, and the size of the cluster, which may grow, does not"
-        )
+        gaps.append("overcommit: changes nothing: queues admit groups by their limits, not by the size of the cluster")
     if not conf.runs(BACKFILL):
         gaps.append("actions: pods that ask for nothing are placed all the same: leaving backfill out changes nothing")
     if not conf.has_limits:
         gaps.append("tiers: without capacity or proportion queues have no limits")
     if not conf.is_enabled_at("predicates", "predicate"):
-        gaps.append("tiers: without predicates pods go wherever there is room, whatever they say about nodes")
+        gaps.append(
+            "tiers: without predicates pods go to any node with room: node selectors, affinity and taints are ignored"
+        )
     return gaps

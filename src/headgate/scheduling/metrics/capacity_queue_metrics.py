@@ -25,25 +25,25 @@ _REMOVALS: Final = "headgate_gate_removals_total"
 _REMOVAL_S: Final = "headgate_gate_removal_duration_seconds"
 _PER_QUEUE: Final = {
     "allocated": "What pods on nodes use.",
-    "request": "What pods on nodes use and pods that wait ask for.",
-    "deserved": "What the queue deserves when others want more, too.",
-    "inqueue": "What groups that were let in still lack of their minimum.",
-    "capacity": "The capability that the queue states.",
-    "real_capacity": "The capability that counts, with what ancestors and siblings leave.",
+    "request": "What pods on nodes use and waiting pods request.",
+    "deserved": "What the queue deserves when other queues need more, too.",
+    "inqueue": "What admitted groups still need for their minimum.",
+    "capacity": "The capability in the spec of the queue.",
+    "real_capacity": "The effective capability, limited by ancestors and by guarantees of siblings.",
 }
 _UNITS: Final = {CPU: "milli_cpu", MEMORY: "memory_bytes"}
 _SCALAR: Final = "scalar_resources"
 
 FAMILIES: Final[Mapping[str, MetricFamily]] = {
-    _GATED: MetricFamily("gauge", "Pods that wait for their queue, or for others' gates."),
-    _ADMITTED: MetricFamily("counter", "Pods that the queue took in."),
+    _GATED: MetricFamily("gauge", "Pods that wait for their queue, or for gates of other controllers."),
+    _ADMITTED: MetricFamily("counter", "Pods that the queue admitted."),
     _RESERVED: MetricFamily("gauge", "What is promised to pods that have no node yet, cpu in thousandths."),
     _TERMINATING: MetricFamily("gauge", "What terminating pods still use on their nodes, cpu in thousandths."),
-    _WAITS: MetricFamily("summary", "From a pod's creation until its queue took it in."),
+    _WAITS: MetricFamily("summary", "From a pod's creation until its queue admitted it."),
     _OLDEST: MetricFamily("gauge", "Age of the oldest job that waits for its queue."),
     _REMOVALS: MetricFamily("counter", "Answers to removals of the queue's gate, by result."),
     _REMOVAL_S: MetricFamily(
-        "histogram", "From when room was promised to a pod until the removal of its gate was answered."
+        "histogram", "From when capacity was promised to a pod until the removal of its gate was answered."
     ),
     **{
         f"volcano_queue_{what}_{unit}": MetricFamily("gauge", help)

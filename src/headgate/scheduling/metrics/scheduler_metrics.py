@@ -55,26 +55,22 @@ FAMILIES: Final[Mapping[str, MetricFamily]] = {
     "scheduler_plugin_execution_duration_seconds": MetricFamily(
         "histogram", "How long a plugin took at an extension point. One attempt in ten is timed."
     ),
-    "scheduler_plugin_evaluation_total": MetricFamily("counter", "How often plugins were asked, by extension point."),
+    "scheduler_plugin_evaluation_total": MetricFamily("counter", "Calls of plugins, by extension point."),
     "scheduler_pod_scheduling_attempts": MetricFamily("histogram", "How many attempts it took until a pod was bound."),
     "scheduler_pod_scheduling_sli_duration_seconds": MetricFamily(
-        "histogram", "From when a pod was first free to be tried until it was bound, by attempts. Gated time is out."
+        "histogram", "From when a pod was first ready to be tried until it was bound, by attempts, without gated time."
     ),
-    "scheduler_preemption_victims": MetricFamily(
-        "histogram", "How many pods had to go for one that was promised a node."
-    ),
+    "scheduler_preemption_victims": MetricFamily("histogram", "How many pods were preempted for one nominated pod."),
     "scheduler_preemption_attempts_total": MetricFamily("counter", "How often preemption was tried."),
     "scheduler_permit_wait_duration_seconds": MetricFamily(
         "histogram", "How long pods waited for a permit, by result."
     ),
-    "scheduler_unschedulable_pods": MetricFamily(
-        "gauge", "Pods that a plugin turned away and that were not tried since."
-    ),
+    "scheduler_unschedulable_pods": MetricFamily("gauge", "Pods that a plugin rejected and that were not tried since."),
     "scheduler_inflight_events": MetricFamily("gauge", "Events that are kept for pods that are being tried."),
     "scheduler_cache_size": MetricFamily("gauge", "Nodes, pods with a node, and pods whose binding is under way."),
     slow_plugin_calls.NAME: slow_plugin_calls.FAMILY,
     GATED_EVENTS_WITHHELD: MetricFamily(
-        "counter", "Events about gated pods that were not emitted, since there is a limit."
+        "counter", "Events about gated pods that were not emitted because of the limit."
     ),
     gate_metrics.GATED_PODS: MetricFamily("gauge", "Pods that a scheduling gate holds."),
     gate_metrics.OLDEST: MetricFamily("gauge", "Age of the oldest pod that a scheduling gate holds."),

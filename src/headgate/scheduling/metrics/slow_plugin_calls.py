@@ -15,7 +15,7 @@ from headgate.kube.metrics import MetricFamily, Sample
 SLOW_S: Final = 0.02
 NAME: Final = "headgate_scheduler_slow_plugin_calls_total"
 FAMILY: Final = MetricFamily(
-    "counter", f"Calls of plugins that took {SLOW_S * 1000:.0f} ms or longer. Built-in ones are out."
+    "counter", f"Calls of plugins that took {SLOW_S * 1000:.0f} ms or longer, without built-in plugins."
 )
 _INTERVAL_S: Final = 60.0
 
