@@ -42,7 +42,7 @@ def main() -> None:
     No cluster?   headgate up            starts one in this process; kubectl works with it
     Its nodes     headgate annotations   prints the annotations that control simulated nodes and pods
     Curious?      headgate demo autoscaler   shows what gates change, in half a minute
-    A cluster?    headgate run           schedules its pods that ask for it
+    A cluster?    headgate run           schedules pods with schedulerName: headgate
     Its data      headgate backup FILE   copies it while the server runs; see also restore and check
     Its kinds     headgate install-crds  creates the CustomResourceDefinitions of queues
     Its queues    headgate queues        shows how full they are; see also explain pod NAME

@@ -41,7 +41,7 @@ def command(output: str, served: tuple[str, ...], kubeconfig: str, context: str)
     deserves.
 
     It is computed from lists of pods, queues, PodGroups and namespaces, by the engine that the scheduler uses; the
-    scheduler need not run. What may not be listed is said.
+    scheduler need not run. Lists that are not allowed are named.
 
     \b
     Example:

@@ -143,20 +143,20 @@ def command(
 ) -> None:
     """Schedule pods on the cluster that the kubeconfig names, until Ctrl-C.
 
-    Pods ask for it by `schedulerName: headgate`, or by a name that you give. A name that belongs to a scheduler which
-    is at work on that cluster (default-scheduler, volcano) is refused unless you say --takeover.
+    It serves pods with `schedulerName: headgate`, or with a name that you give. The name of a scheduler that already
+    runs on that cluster (default-scheduler, volcano) is refused without --takeover.
 
     \b
     Example:
-      headgate run --dry-run                          what would it do?
+      headgate run --dry-run                          print what it would do
       headgate run --scheduler-name batch             serve pods with schedulerName: batch
       headgate run --config scheduler.yaml            profiles, plugins and their arguments from a file
       headgate run --config volcano-scheduler.conf    actions, tiers and plugins for queues, as Volcano reads them
       headgate run --components scheduler,webhooks --webhook-service headgate-system/headgate
                                                       gate new pods that opt in, too
-      headgate run --components controllers           be the kube-controller-manager of a server that has none
+      headgate run --components controllers           replace a missing kube-controller-manager
       headgate run --components quota                 give quota to Kueue's Workloads that others create
-      headgate run --components quota,jobs            and make Workloads of Jobs with a queue-name, and run them
+      headgate run --components quota,jobs            also create Workloads for Jobs with a queue-name, and run them
     """
     component_set = frozenset(each.strip() for each in components.split(","))
     unknown = sorted(component_set - set(COMPONENTS))

@@ -83,9 +83,9 @@ def command(
     """Print the Workloads of a namespace: their jobs, queues, states, and positions in the queue.
 
     POSITION IN QUEUE is the number of Workloads of the same LocalQueue that come before, so 0 is next. It is computed
-    from lists of Workloads and queues, by the same engine that assigns quota; the quota controller need not run, and may
-    be Kueue's own. WAITINGTOSTART: the Workload is admitted, and its pods start when terminating pods have left. EXEC
-    TIME counts from when pods may run.
+    from lists of Workloads and queues, by the same engine that assigns quota; the quota controller need not run, and
+    may be Kueue's own. WAITINGTOSTART: the Workload is admitted, and its pods start when terminating pods have left.
+    EXEC TIME counts from when pods may run.
 
     With --gated: jobs and pods that have no Workload because of kueue.x-k8s.io/scheduling-gated-by, and Workloads that
     get no quota because of kueue.x-k8s.io/admission-gated-by.
