@@ -116,7 +116,7 @@ def test_an_oversized_pod_gets_a_message_and_waits_for_its_own_update() -> None:
     world.show(pod)
     world.step()
     assert world.statuses["sized"].startswith("Unschedulable: spec: containers, affinity, tolerations, topology")
-    assert world.statuses["sized"].endswith(f"and it reads at most {MAX_BYTES}")
+    assert world.statuses["sized"].endswith(f"and the limit is {MAX_BYTES}")
     world.scheduler.node_applied(a_node("c"), world.now_s)
     assert not world.step(20)
     world.show({**pod, "spec": {**pod["spec"], "topologySpreadConstraints": []}})
