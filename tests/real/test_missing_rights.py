@@ -126,8 +126,8 @@ UNKNOWN = re.compile(
 """What may stand there instead of an answer: a missing right, a question mark, or what the object says of itself."""
 EXPECTED = re.compile(
     r"^pod teams/\w+: it waits for its scheduler$|^its gates have to be removed$|"
-    r"^workload teams/\S+: it waits for quota: nobody has looked at it yet$|"
-    r"^job teams/train: it waits for quota: nobody has looked at it yet$|would be lifted from 0 of|"
+    r"^workload teams/\S+: it waits for quota: no controller has processed it yet$|"
+    r"^job teams/train: it waits for quota: no controller has processed it yet$|would be lifted from 0 of|"
     r"^scheduler headgate \(SchedulingGated\): Scheduling is blocked"
 )
 """What the object says of itself, where that is all there is."""
