@@ -263,6 +263,22 @@ def test_a_pod_on_a_node_is_not_resized_over_the_limit_of_its_queue_and_others_m
     assert resize(server, "resized-runs", "1") == (200, "")
 
 
+def test_resizes_at_once_do_not_exceed_the_limit_of_their_queue_together(server: Server) -> None:
+    spec = {"capability": {"cpu": "9"}}
+    assert sent(server, "POST", QUEUES, {**QUEUE, "metadata": {"name": "shared"}, "spec": spec}).status == 201
+    status = {"status": {"allocated": {"cpu": "8"}}}
+    assert sent(server, "PATCH", f"{QUEUES}/shared/status", status).status == 200
+    for name in ("at-once-1", "at-once-2"):
+        create(server, name, {QUEUE_NAME: "shared"}, nodeName="somewhere", **asks_for("4"))
+    wait_for(lambda: "8 of 9" in resize(server, "at-once-1", "13")[1])
+    assert resize(server, "at-once-1", "5") == (200, "")
+    status_code, message = resize(server, "at-once-2", "5")
+    assert status_code == 403
+    assert says(message).startswith(
+        "spec.containers: queue shared has no room for 1 cpu: 9 of 9 are in use or promised; "
+    )
+
+
 def says(message: str) -> str:
     """What Headgate says in a refusal, without who passed it on."""
     return message[message.index("spec.containers") :]

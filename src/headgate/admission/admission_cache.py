@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from headgate.admission.assumed_resizes import AssumedResizes
 from headgate.admission.policy import AdmissionPolicy
 from headgate.capacity.api.queue import QueueIndex
 from headgate.capacity.kinds.queue_rules import QueueLister
@@ -49,9 +50,10 @@ def watched_resources(policy: AdmissionPolicy) -> Mapping[APIResource, tuple[str
 
 
 class AdmissionCache:
-    """Implements ``ClusterView`` (``policy.py``)."""
+    """Implements ``ClusterView`` (``policy.py``). ``resizes``: of the cache that this one replaces."""
 
-    def __init__(self) -> None:
+    def __init__(self, resizes: AssumedResizes | None = None) -> None:
+        self.resizes: Final = AssumedResizes() if resizes is None else resizes
         self._objects: Final[dict[Key, Object]] = {}
         self._queue_index: Final = QueueIndex()
         self._groups: Final[dict[str, int]] = {}
@@ -110,6 +112,10 @@ class CacheReader:
     @property
     def queues(self) -> QueueLister:
         return self._cache.queues
+
+    @property
+    def resizes(self) -> AssumedResizes:
+        return self._cache.resizes
 
     def tenants(self, queue: str) -> int:
         return self._cache.tenants(queue)

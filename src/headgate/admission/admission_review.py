@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from headgate.admission.assumed_resizes import AllowedResize
 from headgate.kube.lenient_reader import find_object, find_text
 
 Object = dict[str, Any]
@@ -23,7 +24,8 @@ _REASONS: Final = {400: "BadRequest", 403: "Forbidden"}
 
 
 class AdmissionRequest(msgspec.Struct, frozen=True):
-    """One write. ``obj`` is empty for a delete, ``old`` for a create. ``user`` is the name of the requesting user."""
+    """One write. ``obj`` is empty for a delete, ``old`` for a create. ``user`` is the name of the requesting user.
+    ``now_s``: monotonic time."""
 
     operation: str
     resource: str
@@ -34,21 +36,25 @@ class AdmissionRequest(msgspec.Struct, frozen=True):
     obj: Object = {}
     old: Object = {}
     uid: str = ""
+    dry_run: bool = False
+    now_s: float = 0.0
 
 
 class AdmissionResponse(msgspec.Struct, frozen=True):
-    """``refusal``: why the write is rejected; empty if it is allowed, with ``patch`` applied."""
+    """``refusal``: why the write is rejected; empty if it is allowed, with ``patch`` applied. ``assumes``: a resize
+    that counts from now on; the server adds it to the cache."""
 
     refusal: str = ""
     code: Literal[400, 403] = 403
     patch: tuple[Operation, ...] = ()
     warnings: tuple[str, ...] = ()
+    assumes: AllowedResize | None = None
 
 
 ALLOWED: Final = AdmissionResponse()
 
 
-def read_review(body: bytes) -> AdmissionRequest | str:
+def read_review(body: bytes, now_s: float = 0.0) -> AdmissionRequest | str:
     """The request of an AdmissionReview, or why it is invalid."""
     try:
         review = msgspec.json.decode(body)
@@ -69,6 +75,8 @@ def read_review(body: bytes) -> AdmissionRequest | str:
         obj=find_object(request, "object"),
         old=find_object(request, "oldObject"),
         uid=request["uid"],
+        dry_run=request.get("dryRun") is True,
+        now_s=now_s,
     )
 
 

@@ -19,9 +19,10 @@ from headgate.admission.admission_review import (
     annotations_of,
     escape,
 )
+from headgate.admission.assumed_resizes import AllowedResize, Growth
 from headgate.admission.policy import AdmissionPolicy, ClusterView, Object
 from headgate.capacity.api.stamp import read_stamp
-from headgate.capacity.kinds.resize_validation import find_resize_shortage
+from headgate.capacity.kinds.resize_validation import find_resize_shortage, read_usage
 from headgate.capacity.names import DEFAULT, GATE, GROUP_NAMES, OPT_IN, POD_GROUPS, QUEUE_NAME, QUEUES, STAMP
 from headgate.kube.api_resources import NAMESPACES
 from headgate.kube.field_errors import quote
@@ -100,13 +101,23 @@ def validate_resize(request: AdmissionRequest, policy: AdmissionPolicy, view: Cl
         return ALLOWED
     if not spec.get("nodeName") or find_object(request.old, "status").get("phase") in _ENDED:
         return ALLOWED
-    added = _added(request.old, request.obj)
-    queue = _queue_of_existing(request, view) if added else ""
-    shortage = find_resize_shortage(
-        queue, added, view.queues, lambda name: find_object(view.get(QUEUES, "", name) or {}, "status")
-    )
-    if shortage is None:
+    growths = _growths(request.old, request.obj)
+    if not growths:
         return ALLOWED
+    uid, shown = find_text(request.old, "metadata", "uid"), dict[str, dict[str, int]]()
+
+    def usage_of(queue: str) -> dict[str, int]:
+        usage = shown[queue] = read_usage(find_object(view.get(QUEUES, "", queue) or {}, "status"))
+        return {
+            name: view.resizes.used(queue, name, usage.get(name, 0), uid, growth, request.now_s)
+            for name, growth in growths.items()
+        }
+
+    added = {name: growth.after - growth.before for name, growth in growths.items()}
+    shortage = find_resize_shortage(_queue_of_existing(request, view), added, view.queues, usage_of)
+    if shortage is None:
+        is_assumed = shown and not request.dry_run
+        return AdmissionResponse(assumes=AllowedResize(uid, growths, shown)) if is_assumed else ALLOWED
     advice = "make it smaller, or wait until others have gone"
     text = (
         f"{shortage.describe('in use or promised')}; a pod on a node cannot grow over the limit of its queue: {advice}"
@@ -114,15 +125,15 @@ def validate_resize(request: AdmissionRequest, policy: AdmissionPolicy, view: Cl
     return AdmissionResponse(refusal=f"spec.containers: {text}")
 
 
-def _added(old: Object, new: Object) -> dict[str, int]:
-    """The additional capacity that the pod would use."""
+def _growths(old: Object, new: Object) -> dict[str, Growth]:
+    """The resources of which the pod would use more."""
     before, after = pod_requests(old), pod_requests(new, spec_only=True)
     found = {
-        name: units(name, amount) - (units(name, before[name]) if name in before else 0)
+        name: Growth(units(name, before[name]) if name in before else 0, units(name, amount))
         for name, amount in after.items()
         if is_counted(name)
     }
-    return {name: more for name, more in found.items() if more > 0}
+    return {name: growth for name, growth in found.items() if growth.after > growth.before}
 
 
 def _queue_of_existing(request: AdmissionRequest, view: ClusterView) -> str:

@@ -6,6 +6,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from headgate.admission.assumed_resizes import AssumedResizes
 from headgate.capacity.kinds.queue_rules import QueueLister
 from headgate.jobs.settings import DEFAULT, JobSettings
 from headgate.kube.api_resources import APIResource
@@ -49,6 +50,11 @@ class ClusterView(Protocol):
     @property
     def queues(self) -> QueueLister:
         """All queues, for their validation."""
+        ...
+
+    @property
+    def resizes(self) -> AssumedResizes:
+        """Allowed resizes that statuses may not show yet."""
         ...
 
     def tenants(self, queue: str) -> int:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from headgate.admission.admission_review import ALLOWED, AdmissionRequest, AdmissionResponse
+from headgate.admission.assumed_resizes import LIFETIME_S
 from headgate.admission.pods import validate_resize
 from headgate.capacity.api.stamp import Stamp, write_stamp
 from headgate.capacity.names import GROUP_NAMES, OPT_IN, QUEUE_NAME, QUEUES, STAMP
@@ -42,16 +44,26 @@ def resize(
     view: FakeClusterView | None = None,
     namespace: str = "t",
     status: Object | None = None,
+    uid: str = "u",
+    now_s: float = 0.0,
+    dry_run: bool = False,
     **spec: Any,
 ) -> AdmissionResponse:
-    metadata: Object = {"name": "p", "uid": "u", "annotations": {QUEUE_NAME: "t1"} if words is None else words}
+    """The response of a server, which also counts what it allowed."""
+    view = view or a_tree()
+    metadata: Object = {"name": "p", "uid": uid, "annotations": {QUEUE_NAME: "t1"} if words is None else words}
     shared = {"schedulerName": "headgate", "nodeName": "n1", **spec}
     old, new = (
         {"metadata": metadata, "spec": {**shared, "containers": asked(each)}, "status": status or {}}
         for each in (before or {"cpu": "1"}, after)
     )
-    request = AdmissionRequest("UPDATE", "pods", namespace, "p", "resize", obj=new, old=old)
-    return validate_resize(request, POLICY, view or a_tree())
+    request = AdmissionRequest(
+        "UPDATE", "pods", namespace, "p", "resize", obj=new, old=old, now_s=now_s, dry_run=dry_run
+    )
+    response = validate_resize(request, POLICY, view)
+    if response.assumes is not None:
+        view.resizes.assume(response.assumes, now_s)
+    return msgspec.structs.replace(response, assumes=None)
 
 
 def test_a_resize_above_the_limit_of_the_queue_is_rejected_with_numbers() -> None:
@@ -117,3 +129,57 @@ def test_with_invalid_statuses_only_requests_above_the_limit_are_rejected() -> N
     view = a_queue(a_tree(), "t1", {"cpu": "what"}, capability={"cpu": "6"}, parent="team")
     assert resize({"cpu": "3"}, view=view) == ALLOWED
     assert resize({"cpu": "8"}, view=view).refusal
+
+
+def test_an_allowed_resize_counts_before_the_status_shows_it() -> None:
+    view = a_tree()
+    assert resize({"cpu": "3"}, view=view, uid="w") == ALLOWED
+    refusal = resize({"cpu": "2"}, view=view, uid="w2").refusal
+    assert "queue t1 has no room for 1 cpu: 6 of 6 are in use or promised" in refusal
+
+
+def test_an_allowed_resize_counts_in_the_ancestors_of_its_queue() -> None:
+    view = a_queue(a_tree(), "t3", {}, parent="team")
+    assert resize({"cpu": "2"}, view=view, uid="w") == ALLOWED
+    refusal = resize({"cpu": "3"}, view=view, uid="w2", words={QUEUE_NAME: "t3"}).refusal
+    assert "queue team has no room for 2 cpu: 7 of 8" in refusal
+
+
+def test_an_allowed_resize_counts_once_when_the_status_shows_it() -> None:
+    view = a_tree()
+    assert resize({"cpu": "2"}, view=view, uid="w") == ALLOWED
+    a_queue(view, "t1", {"cpu": "5"}, capability={"cpu": "6"}, parent="team")
+    a_queue(view, "team", {"cpu": "5"}, {"cpu": "2"}, capability={"cpu": "8"})
+    assert resize({"cpu": "2"}, view=view, uid="w2", now_s=1.0) == ALLOWED
+    assert resize({"cpu": "2"}, view=view, uid="w3", now_s=1.0).refusal
+
+
+def test_an_allowed_resize_whose_write_failed_counts_for_a_few_seconds() -> None:
+    view = a_tree()
+    assert resize({"cpu": "3"}, view=view, uid="w") == ALLOWED
+    assert resize({"cpu": "3"}, view=view, uid="w2", now_s=LIFETIME_S - 0.1).refusal
+    assert resize({"cpu": "3"}, view=view, uid="w2", now_s=LIFETIME_S) == ALLOWED
+
+
+def test_the_same_resize_again_counts_once_and_the_next_one_of_the_pod_counts_too() -> None:
+    view = a_tree()
+    assert resize({"cpu": "2"}, view=view) == ALLOWED
+    assert resize({"cpu": "2"}, view=view) == ALLOWED, "the first write met a conflict"
+    assert resize({"cpu": "3"}, {"cpu": "2"}, view=view) == ALLOWED
+    assert "for 1 cpu: 6 of 6" in resize({"cpu": "4"}, {"cpu": "3"}, view=view).refusal
+
+
+def test_refused_resizes_and_dry_runs_do_not_count() -> None:
+    view = a_tree()
+    assert resize({"cpu": "9"}, view=view, uid="w").refusal
+    assert resize({"cpu": "3"}, view=view, uid="w", dry_run=True) == ALLOWED
+    assert resize({"cpu": "3"}, view=view, uid="w2") == ALLOWED
+
+
+def test_expired_resizes_use_no_memory() -> None:
+    view = a_tree()
+    assert resize({"cpu": "2"}, view=view, uid="w") == ALLOWED
+    assert len(view.resizes) == 2
+    other = {QUEUE_NAME: "default"}
+    assert resize({"cpu": "2"}, view=view, uid="w2", words=other, now_s=LIFETIME_S) == ALLOWED
+    assert len(view.resizes) == 1

@@ -1,8 +1,8 @@
 """Validation of an in-place resize of a pod on a node: its queue and all ancestors need capacity for the increase.
 
 Pure; ``admission/`` calls it before the API server writes. Usage comes from the status of the queues, which may be
-seconds old, so two concurrent resizes may both pass. The engine counts the resized pod at once, and the queue reports
-the excess (``status_fields.capability_condition``).
+seconds old, plus the resizes that were just allowed (``admission/assumed_resizes.py``). What passes in spite of that
+is counted by the engine at once, and the queue reports the excess (``status_fields.capability_condition``).
 """
 
 from __future__ import annotations
@@ -16,22 +16,32 @@ from headgate.capacity.names import ROOT
 from headgate.capacity.wait_reason import QueueShortage
 from headgate.kube.resource_amounts import read_amounts
 
-StatusOf = Callable[[str], Mapping[str, Any]]
+UsageOf = Callable[[str], Amounts]
+"""What is in use or promised in a queue, at least of the added resources."""
 
 
-def find_resize_shortage(name: str, added: Amounts, lister: QueueLister, status_of: StatusOf) -> QueueShortage | None:
+def find_resize_shortage(name: str, added: Amounts, lister: QueueLister, usage_of: UsageOf) -> QueueShortage | None:
     """The first queue without capacity for the ``added`` amounts, from ``name`` upwards."""
     if not added:
         return None
-    limits = limits_of(name, lister)
-    for each, bounds in limits.items():
-        status = status_of(each)
-        allocated, reserved = (_read(status.get(column)) for column in ("allocated", "reserved"))
+    for each, bounds in limits_of(name, lister).items():
+        if not bounds:
+            continue
+        usage = usage_of(each)
         for resource, amount in sorted(added.items()):
-            used = allocated.get(resource, 0) + reserved.get(resource, 0)
+            used = usage.get(resource, 0)
             if amount > 0 and resource in bounds and used + amount > bounds[resource]:
                 return QueueShortage(each, resource, amount, used, bounds[resource])
     return None
+
+
+def read_usage(status: Mapping[str, Any]) -> dict[str, int]:
+    """What is in use or promised, by the status of a queue."""
+    found: dict[str, int] = {}
+    for column in ("allocated", "reserved"):
+        for resource, amount in _read(status.get(column)).items():
+            found[resource] = found.get(resource, 0) + amount
+    return found
 
 
 def limits_of(name: str, lister: QueueLister) -> dict[str, Amounts]:

@@ -6,6 +6,8 @@ Nothing is installed and no network is involved: every step sees the cluster at 
 
 from __future__ import annotations
 
+import time
+
 from headgate.admission.admission_review import AdmissionRequest, AdmissionResponse
 from headgate.admission.policy import AdmissionPolicy, Object
 from headgate.admission.steps import AdmissionStep, enabled_steps
@@ -63,8 +65,13 @@ def _plugin(step: AdmissionStep, policy: AdmissionPolicy, index: StoreAdmissionI
             user=attributes.user,
             obj=new,
             old=old or {},
+            dry_run=attributes.dry_run,
+            now_s=time.monotonic(),
         )
-        response = step.handle(request, policy, index.view())
+        view = index.view()
+        response = step.handle(request, policy, view)
+        if response.assumes is not None:
+            view.resizes.assume(response.assumes, request.now_s)
         if response.warnings:
             attributes.warn(*response.warnings)
         if response.refusal:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from headgate.admission.admission_cache import WATCHED, AdmissionCache
+from headgate.admission.assumed_resizes import AssumedResizes
 from headgate.admission.policy import Object
 from headgate.apiserver.registry import stored_objects
 from headgate.capacity.kinds.queue_rules import QueueLister
@@ -42,6 +43,10 @@ class StoreAdmissionView:
     def queues(self) -> QueueLister:
         return self._cache.queues
 
+    @property
+    def resizes(self) -> AssumedResizes:
+        return self._cache.resizes
+
     def tenants(self, queue: str) -> int:
         return self._cache.tenants(queue)
 
@@ -73,7 +78,7 @@ class StoreAdmissionIndex:
         for stored in _BY_STORED:
             found = None if self._seen is None else self._store.changes(stored, self._seen)
             if found is None or isinstance(found, Compacted):
-                self._cache, self._seen = AdmissionCache(), None
+                self._cache, self._seen = AdmissionCache(self._cache.resizes), None
                 return
             yield from ((stored, change.item.namespace, change.item.name) for change in found)
 

@@ -213,7 +213,7 @@ class WebhookServer:
         return _text(400, converted) if isinstance(converted, str) else _json(converted)
 
     def _review(self, path: str, body: bytes) -> HandlerResponse | Coroutine[Any, Any, HandlerResponse]:
-        asked = read_review(body)
+        asked = read_review(body, time.monotonic())
         if isinstance(asked, str):
             return _text(400, asked)
         step = self._paths[path]
@@ -237,7 +237,10 @@ class WebhookServer:
         """The answer, and the objects without which it does not count."""
         reading = CacheReader(self._book, fetched)
         answer = step.handle(asked, self._policy, reading)
-        return answer, [key for key in reading.missed if key[0] in self._synced]
+        missed = [key for key in reading.missed if key[0] in self._synced]
+        if answer.assumes is not None and not missed:
+            self._book.resizes.assume(answer.assumes, asked.now_s)
+        return answer, missed
 
     async def _fetch(self, key: Key, deadline_s: float) -> Object | None:
         """From the API server; what it does not have is not asked for again at once."""
