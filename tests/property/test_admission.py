@@ -134,9 +134,9 @@ def test_admission_is_idempotent(
         obj=new,
         old={} if operation == "CREATE" else old,
     )
-    answer = step.ask(request, policy, BOOK)
+    answer = step.handle(request, policy, BOOK)
     assert msgspec.json.encode([new, old]) == before
     assert not (answer.refusal and answer.patch)
     if answer.patch:
-        again = step.ask(msgspec.structs.replace(request, obj=patched(new, answer.patch)), policy, BOOK)
+        again = step.handle(msgspec.structs.replace(request, obj=patched(new, answer.patch)), policy, BOOK)
         assert (again.patch, again.refusal) == ((), "")

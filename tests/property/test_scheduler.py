@@ -127,10 +127,10 @@ def test_equal_events_have_equal_effects(taken: list[tuple[str, tuple[Any, ...]]
 
 A_LIFE = """
 import random
-from property.simulated_scheduler import World
+from property.simulated_scheduler import SchedulerSimulation
 
 chance = random.Random(7)
-world = World()
+world = SchedulerSimulation()
 for node in ("n0", "n1", "n2"):
     world.api.put_node(node)
 for turn in range(60):

@@ -200,7 +200,9 @@ def test_a_directory_in_the_place_of_a_derived_file_is_one_line(data: Path, name
     ("name", "damage", "words"),
     [
         *((name, *DAMAGES[3]) for name in ("headgate.db", "headgate.db-wal", "headgate.db-shm", "headgate.db-mark")),
-        *(("headgate.db-wal", *each) for each in DAMAGES[4:]),
+        ("headgate.db-wal", dangling_link, "is a symbolic link to nowhere"),
+        ("headgate.db-wal", link_loop, "is a symbolic link to headgate.db-wal"),
+        ("headgate.db-wal", pipe, "is not a regular file"),
     ],
 )
 def test_something_else_in_the_place_of_a_file_of_the_store_is_one_line(
@@ -259,3 +261,31 @@ def test_a_start_writes_nothing_that_is_there_already(data: Path) -> None:
         now = file.stat()
         assert (now.st_ino, now.st_mtime_ns, now.st_ctime_ns) == (was.st_ino, was.st_mtime_ns, was.st_ctime_ns), file
     assert yaml.safe_load((data / "kubeconfig").read_text())["clusters"][0]["cluster"]["server"].endswith(port)
+
+
+@pytest.mark.parametrize("name", ["headgate.db", "headgate.db-mark", "lock"])
+def test_a_file_of_the_store_on_another_disk_is_refused_with_what_to_do(data: Path, tmp_path: Path, name: str) -> None:
+    """SQLite would keep its log beside the target of the link, and a check of the folder would not find it."""
+    target = tmp_path / "elsewhere"
+    shutil.move(data / name, target)
+    (data / name).symlink_to(target)
+    assert_refused(data, data / name, f"is a symbolic link to {target}", "move the whole folder")
+    code, _, err = headgate("check", "--drop-damaged", "--data", data)
+    assert code == 1
+    assert "is a symbolic link" in err
+
+
+def test_a_linked_data_folder_is_served(data: Path, tmp_path: Path) -> None:
+    moved = shutil.move(data, tmp_path / "disk")
+    data.symlink_to(moved)
+    with Cluster(data, "--components", "apiserver") as cluster:
+        assert cluster.ask("GET", f"{MAPS}/{NAMED}")[0] == 200
+
+
+@pytest.mark.parametrize("name", ["kubeconfig", "token"])
+def test_check_names_what_is_in_the_place_of_a_file_that_the_start_writes(data: Path, name: str) -> None:
+    directory(data / name)
+    assert up(data)[0] == 1
+    code, out, _ = headgate("check", "--data", data)
+    assert code == 1
+    assert str(data / name) in out

@@ -127,7 +127,7 @@ def test_a_start_on_a_full_disk_reports_the_full_disk(small_disk: SmallDisk) -> 
         check=False,
     )
     assert (run.returncode, run.stderr.count("\n")) == (1, 1), run.stderr
-    assert "the disk is full; make room" in run.stderr
+    assert "the disk is full; free some space" in run.stderr
     small_disk.make_room()
     with start(data) as cluster:
         assert names(cluster) == {"kept"}

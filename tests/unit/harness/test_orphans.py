@@ -54,6 +54,14 @@ def test_a_long_one(server, number):
 """
 
 
+# A shell starts background commands with SIGINT ignored, and their children inherit that.
+RUN = """\
+import signal, sys, pytest
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.exit(pytest.main(sys.argv[1:]))
+"""
+
+
 class Suite:
     """A test run with a server for each of its pytest processes, in the middle of its tests."""
 
@@ -64,7 +72,7 @@ class Suite:
         (folder / "test_suite.py").write_text(SUITE)
         (folder / "conftest.py").write_text('pytest_plugins = ["harness.orphans"]\n')
         flags = ("-n", str(workers)) if workers else ()
-        command = [sys.executable, "-m", "pytest", *flags, "-p", "no:cacheprovider", str(folder)]
+        command = [sys.executable, "-c", RUN, *flags, "-p", "no:cacheprovider", str(folder)]
         environment = {**os.environ, "PYTHONPATH": str(TESTS), "PYTEST_ADDOPTS": ""}
         self.run = Process(command, folder / "run.log", environment)
         self.run.wait_until(lambda: len(self._ready_files()) >= self._ready, LIMIT_S)

@@ -74,19 +74,21 @@ def lock_folder(folder: Path) -> int:
 
 
 def check_file_types(folder: Path) -> None:
-    """Raises ``StoreError`` if one of the store's files is not a readable regular file."""
-    for name in ("", "-wal", "-shm", "-mark"):
-        path = folder / f"{FILE}{name}"
+    """Raises ``StoreError`` if one of the store's files is not a readable regular file. SQLite keeps its log beside the
+    target of a symbolic link, where a check of the folder would not find it, so links are refused."""
+    for name in (FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-mark", LOCK):
+        path = folder / name
         try:
-            kind = path.stat().st_mode
+            kind = path.lstat().st_mode
         except FileNotFoundError:
-            if not path.is_symlink():
-                continue
-            raise StoreError(
-                f"{path} is a link to {path.readlink()}, which is not there; put that file back, or restore a backup"
-            ) from None
+            continue
         except OSError as error:
             raise StoreError(f"{path} cannot be read: {error.strerror}; check the disk and permissions") from error
+        if stat.S_ISLNK(kind):
+            raise StoreError(
+                f"{path} is a symbolic link to {path.readlink()}; put the file itself there. To keep the data on "
+                f"another disk, move the whole folder {folder} and link the folder"
+            )
         if not stat.S_ISREG(kind):
             problem = "is a directory" if stat.S_ISDIR(kind) else "is not a regular file"
             raise StoreError(f"{path} {problem}; put the file back in its place, or restore a backup")
