@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from math import floor
 from typing import Final, NamedTuple
 
@@ -26,6 +27,9 @@ _WEEKDAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _INTEGER: Final = re.compile("[+-]?[0-9]+")
 _ZONES: Final = ("TZ=", "CRON_TZ=")
 _MAX_INT64: Final = (1 << 63) - 1
+MAX_SCHEDULE_CHARACTERS: Final = 4_096
+"""Longer texts are not schedules. Kubernetes reads texts of any length; all values of all fields, each by its number,
+have fewer than 400 characters."""
 
 
 class _Bounds(NamedTuple):
@@ -57,6 +61,13 @@ class CronSchedule(msgspec.Struct, frozen=True):
     any_day: bool
     any_weekday: bool
 
+    @property
+    def can_match(self) -> bool:
+        """Whether every field has a value. A field that consists of commas has none."""
+        fields = (bool(self.days), bool(self.weekdays))
+        has_day = all(fields) if self.any_day or self.any_weekday else any(fields)
+        return has_day and bool(self.minutes and self.hours and self.months)
+
 
 class ConstantDelaySchedule(msgspec.Struct, frozen=True):
     seconds: int
@@ -78,6 +89,13 @@ class _ParseError(Exception):
 
 
 def parse_schedule(text: str) -> CronSchedule | ConstantDelaySchedule | str:
+    if len(text) > MAX_SCHEDULE_CHARACTERS:
+        return f"a schedule has at most {MAX_SCHEDULE_CHARACTERS} characters, found {len(text)}"
+    return _parse_cached(text)
+
+
+@lru_cache(maxsize=1024)  # a controller reads the same schedule at every reconcile
+def _parse_cached(text: str) -> CronSchedule | ConstantDelaySchedule | str:
     try:
         return _parse(text)
     except _ParseError as problem:
@@ -182,6 +200,8 @@ def next_after(schedule: CronSchedule | ConstantDelaySchedule, after_s: float, z
     """The first instant later than this one, or :data:`NEVER_S`."""
     if isinstance(schedule, ConstantDelaySchedule):
         return floor(after_s) + schedule.seconds
+    if not schedule.can_match:  # a search would look at every minute of five years
+        return NEVER_S
     return _Search(schedule, zone, floor(after_s) + 1).run()
 
 

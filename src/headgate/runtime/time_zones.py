@@ -6,7 +6,7 @@ Pure packages get them as functions (``kube/cron.py``); this module reads the da
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from functools import cache
+from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -17,7 +17,7 @@ _LAST_S: Final = 253_000_000_000
 """The year 9987. Times outside the range use the rules of its nearest end."""
 
 
-@cache
+@lru_cache(maxsize=1024)  # there are about 600 zones; users choose the names
 def find_zone(name: str) -> Zone | None:
     """None if there is no zone of that name."""
     try:

@@ -116,3 +116,27 @@ def test_a_zone_may_precede_the_schedule() -> None:
 def test_instants_in_the_year_9999_work() -> None:
     year_9999 = instant("9999-06-01T00:00:00Z")
     assert next_after(schedule("0 0 1 7 *"), year_9999, zone("Europe/Berlin")) > year_9999
+
+
+@pytest.mark.parametrize(
+    ("text", "is_never"),
+    [
+        (", * * * *", True),
+        ("* , * * *", True),
+        ("* * , * *", True),
+        ("* * * , *", True),
+        ("* * * * ,", True),
+        ("* * , * ,", True),
+        ("0 0 , * 1", False),
+        ("0 0 1 * ,", False),
+    ],
+)
+def test_a_field_of_commas_matches_nothing_and_is_not_searched(text: str, is_never: bool) -> None:
+    calls: list[int] = []
+
+    def counted(at_s: int) -> int:
+        calls.append(at_s)
+        return 0
+
+    assert (next_after(schedule(text), 0, counted) == NEVER_S) is is_never
+    assert len(calls) < 1_000

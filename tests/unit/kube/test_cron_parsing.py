@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.kube.cron import ConstantDelaySchedule, CronSchedule, parse_schedule
+from headgate.kube import cron
+from headgate.kube.cron import MAX_SCHEDULE_CHARACTERS, ConstantDelaySchedule, CronSchedule, parse_schedule
 
 
 def _values(mask: int) -> list[int]:
@@ -76,3 +77,28 @@ def test_every_is_a_duration_of_at_least_a_second() -> None:
 )
 def test_an_invalid_schedule_gives_the_error_of_the_go_library(text: str, problem: str) -> None:
     assert parse_schedule(text) == problem
+
+
+def _schedule_of_length(characters: int) -> str:
+    fields = "0 0 1 1 *"
+    return "," * (characters - len(fields)) + fields
+
+
+def test_a_schedule_has_at_most_4096_characters() -> None:
+    assert parse_schedule(_schedule_of_length(MAX_SCHEDULE_CHARACTERS)) == parse_schedule("0 0 1 1 *")
+    problem = parse_schedule(_schedule_of_length(MAX_SCHEDULE_CHARACTERS + 1))
+    assert problem == "a schedule has at most 4096 characters, found 4097"
+
+
+def test_an_unchanged_schedule_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+
+    def parse(text: str) -> ConstantDelaySchedule:
+        parsed.append(text)
+        return ConstantDelaySchedule(1)
+
+    monkeypatch.setattr(cron, "_parse", parse)
+    for _ in range(3):
+        parse_schedule("1 2 3 4 5,6")
+    assert parsed == ["1 2 3 4 5,6"]
+    cron._parse_cached.cache_clear()

@@ -36,7 +36,7 @@ from headgate.controllers.framework.reconcile import (
 from headgate.controllers.ownership.cache import Key, OwnerKind, OwnershipCache
 from headgate.controllers.ownership.pods import object_reference
 from headgate.kube.api_resources import CRON_JOBS, JOBS, APIResource
-from headgate.kube.cron import Zone
+from headgate.kube.cron import MAX_SCHEDULE_CHARACTERS, Zone
 from headgate.kube.field_errors import quote
 from headgate.kube.object_meta import is_controlled_by
 
@@ -142,7 +142,7 @@ class CronJobController(Controller):
             return Done()
         zoned_schedule = read(spec, zone, self._find_zone)
         if isinstance(zoned_schedule, str):
-            text = f"unparseable schedule: {quote(spec['schedule'])} : {zoned_schedule}"
+            text = f"unparseable schedule: {quote(spec['schedule'][:MAX_SCHEDULE_CHARACTERS])} : {zoned_schedule}"
             yield _event(cron, "Warning", "UnparseableSchedule", text)
             return Done()
         if zoned_schedule.is_unsupported:

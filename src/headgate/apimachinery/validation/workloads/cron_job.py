@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from headgate.apimachinery.validation.workloads.job import validate_job_spec
 from headgate.kube import names
-from headgate.kube.cron import parse_schedule
+from headgate.kube.cron import MAX_SCHEDULE_CHARACTERS, parse_schedule
 from headgate.kube.feature_gates import FeatureGates
-from headgate.kube.field_errors import FieldErrors, invalid, not_supported, required
+from headgate.kube.field_errors import FieldErrors, invalid, not_supported, required, too_long
 from headgate.kube.validation.object_meta import validate_object_meta, validate_object_meta_update
 from headgate.kube.validation.values import nonnegative_fields
 
@@ -44,6 +44,10 @@ def _validate_spec(
     schedule = spec.get("schedule", "")
     if not schedule:
         errors.append(required("spec.schedule"))
+    elif len(schedule) > MAX_SCHEDULE_CHARACTERS:
+        # An object that was stored before there was a limit can still be changed, for example its finalizers.
+        if old is None or old.get("schedule") != schedule:
+            errors.append(too_long("spec.schedule", MAX_SCHEDULE_CHARACTERS))
     else:
         allow_zone = old is not None and "TZ" in old.get("schedule", "")
         errors += _validate_schedule(schedule, allow_zone, spec.get("timeZone"))
