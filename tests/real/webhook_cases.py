@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +25,7 @@ MUTATING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 KINDS = {MUTATING: "MutatingWebhookConfiguration", VALIDATING: "ValidatingWebhookConfiguration"}
 MARKER = "/marker"
+STALE = "stale"
 NAMESPACES = "/api/v1/namespaces"
 JSON_PATCH = "JSONPatch"
 # The two servers' own users have different names.
@@ -162,10 +163,13 @@ class HookBench:
     def __init__(self, servers: ServerPair, hooks: Mapping[str, WebhookServer]) -> None:
         self._both = servers
         self._hooks = hooks
+        self._stale: dict[str, list[bool]] = {}
 
     def agree(self, case: HookCase) -> None:
         namespace = namespace_of(case.name)
         left, right = self._both.on_each(lambda server: self._run(server, namespace, case))
+        if left[-1].status > right[-1].status:  # real: a server whose cache was late asks about a stale object first
+            left[-1] = self._without_stale(left[-1])
         found: list[Difference] = []
         answers: dict[str, tuple[Seen, Seen]] = {}
         for number, (one, other) in enumerate(zip(left, right, strict=True), 1):
@@ -183,10 +187,10 @@ class HookBench:
         ca = base64.b64encode(hooks.ca).decode()
         run = Run(server, namespace, {"hook": hooks.address, "ca": ca})
         seen = run.run(Case(case.name, case.steps))
+        own = [each for each in hooks.asked if each[0].startswith(f"{prefix}/") and _is_ours(each[1])]
         asked = [
-            {"path": path.removeprefix(prefix), "review": _readable(review)}
-            for path, review in hooks.asked
-            if path.startswith(f"{prefix}/") and _is_ours(review)
+            {"path": path.removeprefix(prefix), "review": _readable(review), STALE: is_stale}
+            for (path, review), is_stale in zip(own, _stale(own), strict=True)
         ]
         hooks.asked = [each for each in hooks.asked if not each[0].startswith(f"{prefix}/")]
         reviews: list[Any] = []
@@ -195,7 +199,27 @@ class HookBench:
                 reviews.append(each)
         if case.parallel:
             reviews.sort(key=lambda each: json.dumps(each, sort_keys=True))
+        self._stale[server.name] = [each.pop(STALE) for each in reviews]
         return [*seen, Seen(len(reviews), {}, reviews)]
+
+    def _without_stale(self, seen: Seen) -> Seen:
+        stale = self._stale[self._both.real.name]
+        reviews = [each for each, is_stale in zip(seen.body, stale, strict=True) if not is_stale]
+        return Seen(len(reviews), {}, reviews)
+
+
+def _stale(asked: Iterable[tuple[str, Any]]) -> Iterator[bool]:
+    """Whether a review changes a version of an object that an earlier review changed already: kube-apiserver applies a
+    patch to the version in its cache first, and asks again when that was not the newest."""
+    changed: dict[tuple[str, Any], Any] = {}
+    for path, review in asked:
+        request = (review and review.get("request")) or {}
+        old = request.get("oldObject") or {}
+        version = (path, (old.get("metadata") or {}).get("resourceVersion"))
+        is_update = request.get("operation") == "UPDATE" and version[1] is not None
+        yield is_update and changed.get(version, request.get("object")) != request.get("object")
+        if is_update:
+            changed.setdefault(version, request.get("object"))
 
 
 def _is_ours(review: Any) -> bool:
