@@ -1,5 +1,6 @@
-"""HTTP/1.1, client side and server side: heads, chunks, bodies, connections, TLS, and the server itself.
+"""The HTTP/1.1 server and the HTTP/1.1 client, with TLS and certificates. The package is independent of Kubernetes.
 
-Nothing here knows Kubernetes. ``server.py`` serves the API server, the webhooks, and health and metrics; each of them
-has a handler (``request_handler.py``). ``client_connection.py`` carries every request that Headgate sends.
+``server.py`` is the server of the API server, of the webhooks, and of health and metrics; each of them has a handler
+(``request_handler.py``). ``client_connection.py`` sends all requests of Headgate. In this package, the *head* of a
+message is its first line and its header fields.
 """

@@ -1,4 +1,4 @@
-"""Certificates as bytes: a CA of our own, and the certificates that it signs. Nothing is stored here.
+"""Creates and checks certificates in memory: a CA, and the certificates that it signs.
 
 The embedded server keeps them in files (``apiserver/io/certificate_files.py``), the webhooks in a Secret
 (``runtime/webhooks/``). Each is renewed well before it expires; the caller provides ``now``.
@@ -22,7 +22,7 @@ SERVER_DAYS: Final = 365
 _AUTHORITY_DAYS: Final = 3650
 _RENEW_BEFORE_DAYS: Final = 30
 _CLOCK_SKEW: Final = datetime.timedelta(minutes=5)
-"""Certificates are valid from so long before now, because a client's clock may be slow."""
+"""Certificates are valid from this time before now, because a client's clock may be slow."""
 
 
 class CertificateKeyPair(msgspec.Struct, frozen=True):
@@ -34,7 +34,17 @@ class CertificateKeyPair(msgspec.Struct, frozen=True):
 
 def make_authority(subject: str, now: datetime.datetime) -> CertificateKeyPair:
     key = ec.generate_private_key(ec.SECP256R1())
-    usage = x509.KeyUsage(True, False, False, False, False, True, True, False, False)
+    usage = x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=True,
+        crl_sign=True,
+        encipher_only=False,
+        decipher_only=False,
+    )
     certificate = (
         _builder(subject, _name(subject), now + datetime.timedelta(days=_AUTHORITY_DAYS), now)
         .public_key(key.public_key())
@@ -72,8 +82,8 @@ def make_server_certificate(
     return CertificateKeyPair(certificate.public_bytes(serialization.Encoding.PEM), _key_bytes(key))
 
 
-def is_authority(pair: CertificateKeyPair, now: datetime.datetime) -> bool:
-    """Whether certificate and key belong together and outlive a certificate that they sign now."""
+def is_usable_authority(pair: CertificateKeyPair, now: datetime.datetime) -> bool:
+    """Whether certificate and key belong together, and the certificate expires later than one that it signs now."""
     return is_key_pair(pair) and days_left(pair.certificate, now) >= SERVER_DAYS
 
 
@@ -114,7 +124,7 @@ def is_usable_server_pair(
 ) -> bool:
     """Whether a server may use the pair: issued by this authority, valid for this name, and not due for renewal.
 
-    If the authority itself is about to expire, a new certificate could not last longer.
+    A certificate that expires together with its authority is not due: a new one would expire at the same time.
     """
     if not is_key_pair(pair):
         return False
@@ -130,6 +140,16 @@ def is_usable_server_pair(
     return general_name(name) in names and end >= renewal_due and end > now
 
 
+def names_of(certificate: bytes) -> tuple[str, ...]:
+    """The host names and addresses for which a certificate is valid; empty if it cannot be read."""
+    try:
+        extensions = x509.load_pem_x509_certificate(certificate).extensions
+        names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, TypeError, x509.ExtensionNotFound):
+        return ()
+    return tuple(str(each.value) for each in names if isinstance(each, x509.DNSName | x509.IPAddress))
+
+
 def is_issued_by(certificate: bytes, authority: bytes) -> bool:
     try:
         issuer = x509.load_pem_x509_certificate(authority)
@@ -140,7 +160,7 @@ def is_issued_by(certificate: bytes, authority: bytes) -> bool:
 
 
 def is_key_pair(pair: CertificateKeyPair) -> bool:
-    """Whether both can be read and belong together. They may have been written one after the other."""
+    """Whether both can be read and belong together. They are two files: one may be older than the other."""
     try:
         public = x509.load_pem_x509_certificate(pair.certificate).public_key()
         return public == serialization.load_pem_private_key(pair.key, password=None).public_key()

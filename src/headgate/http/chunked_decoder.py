@@ -1,7 +1,7 @@
-"""The body of a chunked request: framed bytes in, the body's bytes out.
+"""Decodes the body of a request with ``Transfer-Encoding: chunked``.
 
-As strict as a Go server: a chunk's lines end in CRLF and are short, and a body may not have more framing than
-content for long. Trailers are read and dropped. ``request_reader.py`` feeds the decoder and limits the body.
+It is as strict as a Go server: the lines of a chunk end in CRLF and are short, and the framing may not be much longer
+than the content. Trailers are read and dropped. ``request_reader.py`` feeds the decoder and limits the body.
 """
 
 from __future__ import annotations

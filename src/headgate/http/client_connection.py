@@ -1,8 +1,8 @@
-"""One client connection: sends a request, receives its response, and then the next. The event loop does TLS.
+"""One client connection: it sends requests one after the other, and receives their responses. asyncio does TLS.
 
-A connection carries one request at a time. The caller waits for the whole response (``fetch``) or takes its parts as
-they arrive (``fetch_head``, ``parts``); then reading pauses while too many parts wait. A connection that broke, or was
-abandoned in a response, is closed; ``reusable`` says whether it may be used again. ``client_pool.py`` keeps them.
+The caller waits for the whole response (``fetch``) or takes its parts as they arrive (``fetch_head``, ``parts``); then
+reading pauses while too many parts wait. After an error, or if the caller stops in the middle of a response, the
+connection is closed; ``reusable`` says whether it may be used again. ``client_pool.py`` keeps idle connections.
 """
 
 from __future__ import annotations
@@ -13,10 +13,8 @@ from typing import Final, Literal, cast
 
 from headgate.http.response_parser import LONGEST_BODY, MalformedResponse, ResponseParser
 
-_Condition = Callable[[], bool]
-
 _MAX_WAITING_BYTES: Final = 1 << 20
-"""Reading pauses when more bytes of a watch than this wait for their consumer."""
+"""Reading pauses when the caller has not taken more bytes of a streamed body than this."""
 
 
 BreakReason = Literal["closed", "reset", "timeout", "malformed", "too long"]
@@ -33,10 +31,11 @@ class ConnectionBroken(Exception):
 
 
 class HTTPClientConnection(asyncio.Protocol):
-    """``connections`` holds every connection from the moment it is open until the event loop has closed its socket."""
+    """``connections``: the set of all open connections. A connection adds itself when it is open, and removes itself
+    when the event loop has closed its socket."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, connections: set[HTTPClientConnection], tls_age: int = 0
+        self, loop: asyncio.AbstractEventLoop, connections: set[HTTPClientConnection], generation: int = 0
     ) -> None:
         self._loop = loop
         self._connections = connections
@@ -45,12 +44,12 @@ class HTTPClientConnection(asyncio.Protocol):
         self._waiter: asyncio.Future[None] | None = None
         self._streaming = False
         self._paused = False
-        self._waiting_bytes = 0
+        self._waiting_bytes = 0  # bytes of a streamed body that the caller has not taken
         self._max_bytes = LONGEST_BODY
         self._error: Exception | None = None
         self.closed = False
         self.idle_since_s = 0.0
-        self.tls_age = tls_age
+        self.generation = generation  # of the pool when the connection was opened: see ClientConnectionPool.drop
 
     # -- for the pool ----------------------------------------------------------------------------------------------
 
@@ -108,12 +107,14 @@ class HTTPClientConnection(asyncio.Protocol):
         return response
 
     def _finish(self, response: ResponseParser) -> None:
+        """Makes the connection reusable, or closes it."""
         if response.keep_alive:
             self._response = None
         else:
             self.abort()
 
-    async def _wait(self, satisfied: _Condition) -> None:
+    async def _wait(self, satisfied: Callable[[], bool]) -> None:
+        """Waits until ``satisfied`` returns true. Raises the error of the connection."""
         while not satisfied():
             if self._error is not None:
                 raise self._error
@@ -152,7 +153,9 @@ class HTTPClientConnection(asyncio.Protocol):
     # -- callbacks of the event loop -------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's are not of that class
+        self._transport = cast(
+            asyncio.Transport, transport
+        )  # transports of uvloop do not inherit from asyncio.Transport
         self._connections.add(self)
 
     def data_received(self, data: bytes) -> None:
@@ -182,7 +185,7 @@ class HTTPClientConnection(asyncio.Protocol):
             self._wake()
 
     def eof_received(self) -> bool:
-        return False  # close our half too
+        return False  # asyncio then closes the connection for writing, too
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True

@@ -37,7 +37,7 @@ class ClientConnectionPool:
         self._idle: list[HTTPClientConnection] = []  # the most recently used one is at the end
         self._expiry: asyncio.TimerHandle | None = None
         self._context: SSLContext | None = None
-        self._tls_age = 0  # how often the TLS settings changed; older connections are not kept
+        self._generation = 0  # how often `drop` was called: connections that were opened before are not used again
 
     def use_tls(self, context: SSLContext) -> None:
         """Sets the TLS context of new connections. Connections in use are closed after their response."""
@@ -46,7 +46,7 @@ class ClientConnectionPool:
 
     def drop(self) -> None:
         """Closes idle connections, and those in use after their response."""
-        self._tls_age += 1
+        self._generation += 1
         self.drop_idle()
 
     def drop_idle(self) -> None:
@@ -64,13 +64,13 @@ class ClientConnectionPool:
         return None
 
     async def connect(self, deadline_s: float) -> HTTPClientConnection:
-        """Raises ``OSError``: ``TimeoutError`` without a number at the deadline, ``socket.gaierror`` for a name that
-        is unknown, ``ssl.SSLError`` for a failed handshake."""
-        age = self._tls_age
+        """Opens a connection. Raises ``OSError``: ``TimeoutError`` without an errno at the deadline,
+        ``socket.gaierror`` for an unknown host name, ``ssl.SSLError`` for a failed handshake."""
+        generation = self._generation
         tls = self.address.tls
         async with asyncio.timeout_at(deadline_s):
             _, connection = await self._loop.create_connection(
-                lambda: HTTPClientConnection(self._loop, self._connections, age),
+                lambda: HTTPClientConnection(self._loop, self._connections, generation),
                 self.address.host,
                 self.address.port,
                 ssl=self._context if tls else None,
@@ -82,7 +82,7 @@ class ClientConnectionPool:
         self, connection: HTTPClientConnection, payload: bytes, deadline_s: float, max_bytes: int = LONGEST_BODY
     ) -> ResponseParser:
         """The whole response; a reusable connection returns to the pool. Raises ``ConnectionBroken``."""
-        timer = self._loop.call_at(deadline_s, connection.fail, "no answer came in time")
+        timer = self._loop.call_at(deadline_s, connection.fail, "no response came in time")
         try:
             return await connection.fetch(payload, max_bytes)
         except BaseException:
@@ -93,7 +93,7 @@ class ClientConnectionPool:
             self.release(connection)
 
     def release(self, connection: HTTPClientConnection) -> None:
-        if not connection.reusable or connection.tls_age != self._tls_age:
+        if not connection.reusable or connection.generation != self._generation:
             connection.abort()
             return
         connection.idle_since_s = self._loop.time()

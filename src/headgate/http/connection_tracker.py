@@ -1,8 +1,8 @@
-"""The bytes that all connections hold in total, and which connections are closed when there are too many.
+"""Counts the bytes that all connections buffer in total, and selects the connections to close when there are too many.
 
-A connection is *unserved* until its first request has been served; a flood of unserved connections evicts its own
-oldest, never a served one. Of unread responses, the one that waits longest is closed first. No I/O: a
-:class:`TrackedConnection` closes itself.
+A connection is *unserved* until its first request has been served. If there are too many unserved connections, the
+oldest of them is closed, never a served one. If clients do not read their responses, the connection that has waited
+longest is closed first. This module does no I/O: a :class:`TrackedConnection` closes itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from headgate.http.server_limits import ORDINARY_HEAD_BYTES, ServerLimits
 
 
 class TrackedConnection(Protocol):
-    """A connection, as the tracker sees it."""
+    """The methods of a connection that the tracker calls."""
 
     def abort(self, reason: str) -> None:
         """Close at once. It calls :meth:`ConnectionTracker.remove` before it returns."""
@@ -51,7 +51,7 @@ class ConnectionTracker:
         return True
 
     def mark_served(self, connection: TrackedConnection) -> None:
-        """The connection has sent a request that was allowed."""
+        """Records that the connection has sent a request that was allowed."""
         self._unserved.pop(connection, None)
 
     def remove(self, connection: TrackedConnection) -> None:
@@ -64,7 +64,7 @@ class ConnectionTracker:
     def set_head_bytes(self, connection: TrackedConnection, count: int) -> bool:
         """Records how many bytes of an incomplete head are buffered; returns whether the total is within the limit.
 
-        A head of ordinary length is not counted: clients that send long heads cannot crowd out the others.
+        A head of ordinary length is not counted, so clients that send long heads do not affect the others.
         """
         excess = max(count - ORDINARY_HEAD_BYTES, 0)
         before = self._heads.get(connection, 0)
@@ -87,7 +87,8 @@ class ConnectionTracker:
         return self._bodies_bytes <= self._limits.total_body_bytes
 
     def set_unsent_bytes(self, connection: TrackedConnection, count: int) -> None:
-        """Records that ``count`` bytes wait until the client reads. Above the limit the oldest such connections end."""
+        """Records that ``count`` bytes wait until the client reads. If the total of all connections exceeds the limit,
+        those that have waited longest are closed."""
         self._unsent_bytes += count - self._unsent.get(connection, 0)
         self._unsent[connection] = count
         while self._unsent_bytes > self._limits.total_unsent_bytes:

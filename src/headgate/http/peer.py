@@ -1,4 +1,4 @@
-"""The subject of a client certificate, as the TLS connection has verified it."""
+"""The subject of a verified client certificate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Encodes a request. Pure; the parts that all requests to a server share are encoded once."""
+"""Encodes a request, without I/O. The parts that all requests to a server share are encoded once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ second response is wrong: 409 or 404 because of what the first one did."""
 
 
 class ServerAddress(msgspec.Struct, frozen=True):
-    """Where a server is. ``prefix`` is the path under which its API lives."""
+    """The address of a server. ``prefix``: the path before all paths of its API."""
 
     host: str
     port: int
@@ -54,7 +54,7 @@ def common_fields(address: ServerAddress, token: str) -> str:
 def encode(request: HTTPRequest, address: ServerAddress, common: str, *, accept_gzip: bool = True) -> bytes:
     """Raises ``ValueError`` for a request that a server could read as two requests."""
     if _TARGET.fullmatch(request.path) is None or _QUERY.fullmatch(request.query) is None:
-        raise ValueError(f"not a path that can be asked for: {request.path[:200]!r} {request.query[:200]!r}")
+        raise ValueError(f"invalid path or query of a request: {request.path[:200]!r} {request.query[:200]!r}")
     query = f"?{request.query}" if request.query else ""
     headers = request.headers
     fields = "".join([f"{name}: {_checked(value)}\r\n" for name, value in headers.items()])

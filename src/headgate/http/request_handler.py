@@ -1,8 +1,8 @@
-"""The interface between the server and the code that answers requests.
+"""The interface between the HTTP server and its request handlers.
 
 ``server_connection.py`` reads a request completely and calls a :class:`RequestHandler`; the handler returns a
-:class:`HandlerResponse`, or a coroutine if the response takes time. ``apiserver/io/http_handler.py`` answers for the
-API server, ``runtime/webhooks/server.py`` for the webhooks, ``runtime/health/handler.py`` for health and metrics.
+:class:`HandlerResponse`, or a coroutine if the response takes time. The handlers are ``apiserver/io/http_handler.py``
+(API server), ``runtime/webhooks/server.py`` (webhooks) and ``runtime/health/handler.py`` (health and metrics).
 """
 
 from __future__ import annotations

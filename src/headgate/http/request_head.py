@@ -1,9 +1,9 @@
-"""The head of an HTTP/1 request: from bytes to a :class:`RequestHead`, or to the refusal of a Go server.
+"""Parses the head (request line and header fields) of an HTTP/1 request. A refusal is that of a Go server.
 
-It is as lenient and as strict as Go's ``net/http``, so that clients and proxies read a request in the same way (no
-request smuggling): bare line feeds and folded lines are read, equal lengths may repeat, chunks take precedence over a
-length; anything else that is ambiguous is refused and the connection closed. ``request_reader.py`` finds the end of a
-head and bounds its bytes. The number of lines is not bounded, as in Go, so every step here is linear in the bytes.
+It accepts what Go's ``net/http`` accepts, so that proxies read a request in the same way (no request smuggling): bare
+line feeds and folded lines are read, equal lengths may repeat, chunks take precedence over a length. Any other
+ambiguous head is refused and the connection closed. ``request_reader.py`` finds the end of a head and limits its bytes.
+The number of lines is not limited, as in Go, so every step here takes time linear in the bytes.
 """
 
 from __future__ import annotations

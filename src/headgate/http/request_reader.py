@@ -55,7 +55,7 @@ class RequestReader:
         self._chunks: ChunkedDecoder | None = None
         self._last_head: tuple[bytes, bytes, RequestHead] | None = None  # clients often repeat a head
         self._last_fields: tuple[bytes, HeaderFields] | None = None
-        self._after_post = False
+        self._after_post = False  # the last request was a POST, which some clients end with extra newlines
 
     @property
     def buffered(self) -> int:
@@ -71,7 +71,7 @@ class RequestReader:
         self._buffer += data
 
     def next(self) -> ReceivedRequest | MalformedBody | MalformedRequest | None:
-        """The next request or what is wrong with it; ``None`` if more bytes are needed."""
+        """The next request, or the problem with it; ``None`` if more bytes are needed."""
         if self._head is None:
             head = self._read_head()
             if head is None or isinstance(head, MalformedRequest):

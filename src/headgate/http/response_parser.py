@@ -1,8 +1,8 @@
 """Parses a response: status, header fields, and the body by its length or its chunks.
 
-Pure and non-blocking: bytes go in as they arrive, and complete parts can be taken out. Bytes that are not a valid
-response raise ``MalformedResponse``; nothing is guessed, because a wrong boundary between two responses would give one
-caller the response of another. ``http/client_connection.py`` feeds it.
+The parser does no I/O: ``http/client_connection.py`` feeds it with bytes as they arrive, and takes out complete parts.
+Bytes that are not a valid response raise ``MalformedResponse``. The parser is strict, because a wrong boundary between
+two responses would give one caller the response of another.
 
 A server may be hostile: time and memory are linear in the bytes that it sends, however it splits them, and heads,
 informational responses, framing and trailers are bounded.
@@ -18,7 +18,7 @@ LONGEST_BODY: Final = 512 * 1024 * 1024
 _LONGEST_SIZE_LINE: Final = 1024
 _LONGEST_TRAILERS: Final = 64 * 1024
 _MOST_INFORMATIONAL: Final = 5  # responses below 200 before the final one, as in Go's client
-_EXCESS_MAX: Final = 16 * 1024
+_EXCESS_MAX: Final = 16 * 1024  # bytes of framing beyond what the content allows
 _HEAD_END: Final = b"\r\n\r\n"
 _NO_BODY: Final = frozenset({204, 304})
 
@@ -58,7 +58,7 @@ class ResponseParser:
         self._searched = 0  # before this offset ``_unparsed`` has no end of a head
         self._informational = 0
         self._excess = 0  # bytes of framing beyond what the content allows
-        self._trailers = 0
+        self._trailers = 0  # bytes of trailers
         self._state: ResponseState = "head"
         self._remaining = 0  # bytes of the body, or of a chunk, that have not arrived
         self._size = 0
@@ -110,7 +110,7 @@ class ResponseParser:
             self._unparsed += data[position:]
 
     def closed(self) -> None:
-        """The server closed the connection, which completes a response without a length."""
+        """The server closed the connection. This is the end of a response without a length."""
         if self._state == "until close":
             self._state = "done"
 
@@ -133,7 +133,8 @@ class ResponseParser:
         return found
 
     def _read_head(self, data: bytes) -> int:
-        """The offset of the body, or of an incomplete head."""
+        """Reads the head, after any informational responses (below 200). Returns the offset of the body, or of the head
+        if it is incomplete."""
         position = 0
         while (end := data.find(_HEAD_END, position)) >= 0:
             self._parse_head(data[position:end])
@@ -249,7 +250,8 @@ class ResponseParser:
                 return position
 
     def _count_framing(self, size_line: int) -> None:
-        """Each chunk may cost 16 bytes of framing, and each byte of content two more, as in Go's reader."""
+        """Counts the framing of a chunk. As in Go's reader, each chunk may have 16 bytes of framing, and two more for
+        each byte of its content."""
         self._excess = max(self._excess + size_line + 2 - 16 - 2 * self._remaining, 0)
         if self._excess > _EXCESS_MAX:
             raise MalformedResponse("a response is mostly framing between its chunks")

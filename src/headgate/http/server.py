@@ -57,6 +57,11 @@ class HTTPServer:
         """Sets the TLS context of new connections; open ones keep theirs."""
         self._tls = tls
 
+    def close_after_responses(self) -> None:
+        """From now on every response closes its connection. The server still accepts connections: a load balancer needs
+        some time until it sends new ones to other servers."""
+        self._context.stopping = True
+
     @contextlib.asynccontextmanager
     async def listening(self, host: str, port: int) -> AsyncIterator[int]:
         """Serves until the block is left, on every address of the host. Yields the port."""

@@ -1,8 +1,8 @@
 """HTTP/1 on one server connection: reads requests one after the other, and sends responses in parts.
 
-``request_reader.py`` parses requests, a handler (``request_handler.py``) answers them, ``server_protocol.py`` does TLS
-and timers, and drops a client that stops reading. Responses keep the order of the requests: the next request is parsed
-after the response to the one before.
+``request_reader.py`` parses requests, a handler (``request_handler.py``) builds the responses, ``server_protocol.py``
+does TLS and timers, and closes the connection of a client that stops reading. Responses have the order of the requests:
+the next request is parsed after the response to the one before.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ _log: Final = logging.getLogger(__name__)
 
 _MAX_PIPELINED_BYTES: Final = 64 * 1024  # reading pauses when a client sends more before the response
 _REQUESTS_PER_TURN: Final = 16
+# A connection counts as unserved after these statuses (http/connection_tracker.py).
 _UNSERVED: Final = frozenset((401, 403, 429))
 
 
@@ -43,7 +44,7 @@ class ServerContext:
         self.handler: Final = handler
         self.tracker: Final = tracker
         self.limits: Final = limits
-        self.stopping = False
+        self.stopping = False  # every response closes its connection
         self._tasks: Final[set[asyncio.Task[None]]] = set()
         self._date = (0, "")
 
@@ -72,12 +73,12 @@ class ServerConnection:
         self._peer: ClientPeer | None = None  # known after the handshake
         self._keep_alive = True
         self._complete = True  # the request that is being handled has arrived completely
-        self._half_closed = False  # the client has closed its half
-        self._body_ends_s = 0.0
-        self._advancing = False
+        self._half_closed = False  # the client has closed its side of the connection
+        self._body_ends_s = 0.0  # the deadline of the whole body
+        self._advancing = False  # `_advance` is running: it must not call itself
         self._unsent = memoryview(b"")  # of the response being sent
         self._stream: StreamedBody | None = None
-        self._pump_scheduled = False
+        self._part_scheduled = False
         protocol.waiting_bytes = lambda: len(self._unsent)
 
     # -- callbacks of the protocol ---------------------------------------------------------------------------------
@@ -90,15 +91,15 @@ class ServerConnection:
         if self._phase == "sending":
             self._send_more()
         elif self._phase == "streaming":
-            self._pump()
+            self._send_next_part()
 
     def expired(self) -> None:
         if self._phase == "streaming":
-            self._pump()
+            self._send_next_part()
         elif self._phase == "body" and self._head is not None:
-            self._refuse(self._head, "body too slow", 408, "no whole body came in time")
+            self._refuse(self._head, "body too slow", 408, "the body was not complete in time")
         elif self._phase == "head":
-            self._refuse_head("head too slow", 408, "no whole head came in time")
+            self._refuse_head("head too slow", 408, "the head was not complete in time")
         else:
             self._protocol.close()
 
@@ -139,7 +140,7 @@ class ServerConnection:
         finally:
             self._advancing = False
         if self._reader.buffered > _MAX_PIPELINED_BYTES:
-            self._protocol.hold_input(True)
+            self._protocol.pause_input(True)
 
     def _process(self, received: ReceivedRequest | MalformedBody | MalformedRequest) -> None:
         self._context.tracker.set_head_bytes(self._protocol, 0)
@@ -154,6 +155,8 @@ class ServerConnection:
                 self._begin(received)
 
     def _await_more(self) -> None:
+        """No complete request has arrived: sets the deadline for its rest, and enforces the limits of buffered
+        bytes."""
         limits, head = self._context.limits, self._reader.in_body
         if self._half_closed:
             self._protocol.close()
@@ -169,21 +172,22 @@ class ServerConnection:
                 self._phase, self._head = "body", head
                 self._body_ends_s = now_s + limits.body_s
                 if not self._context.handler.wants_body(head, self._client()):
-                    # A body that is not used is not read.
+                    # The handler does not use the body, so it is not read.
                     self._begin(ReceivedRequest(head, b"", complete=False))
                     return
                 if head.expects_continue:
                     self._protocol.write(response_encoder.CONTINUE)
-            # Unlike a Go server: a deadline for the whole body, and one between two pieces.
+            # There is a deadline for the whole body, and one between two pieces of it. A Go server has neither.
             self._protocol.set_deadline(max(min(limits.body_silent_s, self._body_ends_s - now_s), 0.0))
             if not self._context.tracker.set_body_bytes(self._protocol, self._reader.buffered):
                 self._refuse(head, "too many bodies", 429, "Too many requests, please try again later.")
 
     def _begin(self, received: ReceivedRequest) -> None:
+        """Calls the handler with a request."""
         head, context = received.head, self._context
         self._phase, self._head = "handling", head
         self._complete = received.complete
-        self._keep_alive = head.keep_alive and received.complete and not context.stopping
+        self._keep_alive = head.keep_alive and received.complete
         self._protocol.set_deadline(None)
         if head.expects_unknown:
             self._protocol.write(response_encoder.EXPECTATION_FAILED)
@@ -246,7 +250,7 @@ class ServerConnection:
         _log.debug("%s %s %d", head.method, head.path, response.status)
         if self._complete and response.status not in _UNSERVED:
             self._context.tracker.mark_served(self._protocol)
-        if response.closes:
+        if response.closes or self._context.stopping:
             self._keep_alive = False
         if isinstance(response.body, bytes):
             self._send(head, response, response.body)
@@ -259,7 +263,7 @@ class ServerConnection:
             body = b""
         if len(body) <= self._context.limits.unsent_bytes:
             self._protocol.write(first + body)
-            self._sent()
+            self._response_sent()
             return
         self._phase, self._unsent = "sending", memoryview(body)
         self._protocol.write(first)
@@ -273,7 +277,7 @@ class ServerConnection:
         piece, self._unsent = self._unsent[:size], self._unsent[size:]
         self._protocol.write(piece)
         if not self._unsent:
-            self._sent()
+            self._response_sent()
         elif not self._protocol.stalled:
             self._loop.call_soon(self._send_more)
 
@@ -288,14 +292,15 @@ class ServerConnection:
             date=self._context.date(),
         )
 
-    def _sent(self) -> None:
+    def _response_sent(self) -> None:
+        """The whole response is written: closes the connection, or continues with the next request."""
         self._head = None
         if not self._keep_alive:
             self._protocol.close(linger=not self._complete)
             return
         self._phase = "idle"
         self._protocol.set_deadline(self._context.limits.idle_s)
-        self._protocol.hold_input(False)
+        self._protocol.pause_input(False)
         if self._reader.buffered or self._half_closed:
             self._advance()
 
@@ -306,16 +311,17 @@ class ServerConnection:
         if head.minor == 0:
             self._keep_alive = False
         stream.begin(self._wake)
-        self._pump(self._encode_head(head.minor, response, None))
+        self._send_next_part(self._encode_head(head.minor, response, None))
 
     def _wake(self) -> None:
-        if not self._pump_scheduled:
-            self._pump_scheduled = True
-            self._loop.call_soon(self._pump)
+        """The stream has another part."""
+        if not self._part_scheduled:
+            self._part_scheduled = True
+            self._loop.call_soon(self._send_next_part)
 
-    def _pump(self, first: bytes = b"") -> None:
+    def _send_next_part(self, first: bytes = b"") -> None:
         """Sends the next part of the stream, unless the client has stopped reading."""
-        self._pump_scheduled = False
+        self._part_scheduled = False
         stream, head = self._stream, self._head
         if stream is None or head is None or self._protocol.closed or self._protocol.stalled:
             return
@@ -328,7 +334,7 @@ class ServerConnection:
             self._protocol.write(first + framed)
         if ends:
             self._end_stream()
-            self._sent()
+            self._response_sent()
         elif stream.behind:
             self._wake()
         else:

@@ -1,6 +1,6 @@
 """Limits for one client and for all clients in total: connections, bytes, seconds.
 
-The defaults are kube-apiserver's where it has such a limit. Nothing here enforces them: ``request_reader.py`` bounds
+The defaults are kube-apiserver's where it has such a limit. Other modules enforce them: ``request_reader.py`` limits
 the input, ``server_connection.py`` the duration and the unsent output, ``connection_tracker.py`` the number of
 connections, ``apiserver/io/http_handler.py`` the requests in flight.
 """

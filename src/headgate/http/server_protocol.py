@@ -1,5 +1,5 @@
-"""The bytes of one client connection: TLS or none, deadlines, and a close that loses nothing. A
-:class:`ConnectionHandler` interprets them.
+"""The asyncio protocol of one server connection: TLS or none, deadlines, and a close after the last byte is sent. A
+:class:`ConnectionHandler` interprets the bytes.
 
 A client has a deadline for the handshake, and one to read each part that is sent to it; the handler sets any other
 deadline. One timer serves them all: it is moved when it fires too early, and set again only to fire earlier.
@@ -31,7 +31,9 @@ _HTTP_STARTS: Final = (b"GET /", b"HEAD ", b"POST ", b"PUT /", b"OPTIO")
 class ConnectionHandler(Protocol):
     """The handler of a connection's plaintext bytes."""
 
-    def received(self, data: bytes) -> None: ...
+    def received(self, data: bytes) -> None:
+        """The client has sent these bytes."""
+
     def may_write(self) -> None:
         """The client reads again: ``stalled`` is false."""
 
@@ -39,12 +41,13 @@ class ConnectionHandler(Protocol):
         """The deadline has passed."""
 
     def sends_no_more(self) -> bool:
-        """The client has closed its half; returns whether the server still has something to send."""
+        """The client has closed its side of the connection. Returns whether the server still has something to send."""
 
     def finish(self) -> None:
-        """The server stops."""
+        """The server stops: the handler finishes the response in progress and closes the connection."""
 
-    def lost(self) -> None: ...
+    def lost(self) -> None:
+        """The connection is closed."""
 
 
 class ServerProtocol(asyncio.Protocol):
@@ -67,12 +70,12 @@ class ServerProtocol(asyncio.Protocol):
         self._deadline_s: float | None = None
         self._stalled_until_s: float | None = None
         self._timer: tuple[float, asyncio.Handle] | None = None
-        """When it fires, and its handle: uvloop's handle of a delay below 1 ms does not know the time itself."""
+        """When the timer fires, and its handle. uvloop's handles do not have the time of delays below 1 ms."""
         self._first_bytes = b""
         self._reading_paused = False
         self.client_certificate: ClientCertificate | None = None
         self.source = ""  # the client's address
-        self.waiting_bytes: Callable[[], int] = int  # what the handler has not written yet
+        self.waiting_bytes: Callable[[], int] = int  # how many bytes the handler has not written yet; `int` returns 0
 
     @property
     def closed(self) -> bool:
@@ -81,7 +84,7 @@ class ServerProtocol(asyncio.Protocol):
 
     @property
     def stalled(self) -> bool:
-        """The client has not read what was last written."""
+        """Whether the client has not read the bytes that were last written."""
         return self._stalled_until_s is not None
 
     # -- callbacks of the event loop -------------------------------------------------------------------------------
@@ -161,7 +164,7 @@ class ServerProtocol(asyncio.Protocol):
             self._deadline_s = self._loop.time() + seconds
             self._set_timer(self._deadline_s)
 
-    def hold_input(self, hold: bool) -> None:
+    def pause_input(self, hold: bool) -> None:
         """Pauses or resumes reading from the client."""
         if hold != self._reading_paused and self._transport is not None and not self._transport.is_closing():
             self._reading_paused = hold
@@ -171,7 +174,10 @@ class ServerProtocol(asyncio.Protocol):
                 self._transport.resume_reading()
 
     def close(self, *, linger: bool = False) -> None:
-        """Closes after what was written. Lingering lets a client that is still sending read it first."""
+        """Closes the connection after all written bytes are sent.
+
+        ``linger``: the server still reads for a while, so that a client that is still sending can read the response.
+        """
         if self.closed:
             return
         if self._tls is not None:
@@ -192,15 +198,15 @@ class ServerProtocol(asyncio.Protocol):
 
     def abort(self, reason: str) -> None:
         if self._transport is not None:
-            _log.debug("a connection is cut: %s", reason)
-            # Reset: otherwise the kernel keeps what was written until the client reads it.
+            _log.debug("a connection is closed: %s", reason)
+            # The connection is reset. Otherwise the kernel would keep the written bytes until the client reads them.
             sock = self._transport.get_extra_info("socket")
             with contextlib.suppress(OSError):
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
             self._transport.abort()
         self._release()
 
-    # -- inside ----------------------------------------------------------------------------------------------------
+    # -- internals -------------------------------------------------------------------------------------------------
 
     def _send(self, data: bytes | memoryview) -> None:
         if data and self._transport is not None:
@@ -218,6 +224,7 @@ class ServerProtocol(asyncio.Protocol):
         return True
 
     def _linger(self) -> None:
+        """Sends no more bytes, but reads and ignores those of the client until a deadline."""
         self._state = "lingering"
         if self._transport is not None:
             if self._transport.can_write_eof():

@@ -1,8 +1,9 @@
-"""TLS in memory: ciphertext in, plaintext out, and the subject of the client's certificate.
+"""TLS of a server connection, in memory: it decrypts and encrypts bytes, and reads the client's certificate.
 
-asyncio's own TLS layer is not used: this one is cheaper per request and lets ``http/server_protocol.py`` bound
-handshakes and buffers. A client certificate is optional; one of an untrusted CA ends the handshake, an expired one is
-reported, so that the server answers 401 as kube-apiserver does. ``apiserver/io/certificate_files.py`` has the files.
+asyncio's own TLS layer is not used: this one takes less time per request and lets ``http/server_protocol.py`` limit
+handshakes and buffers. A client certificate is optional. One of an untrusted CA ends the handshake; an expired one is
+reported, so that the API server responds with 401 as kube-apiserver does. ``apiserver/io/certificate_files.py`` has the
+files.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class TLSFiles(msgspec.Struct, frozen=True):
 
 
 def bare_server_context() -> ssl.SSLContext:
-    """Without a certificate: no handshake succeeds."""
+    """A TLS context without a certificate: no handshake succeeds until a certificate is loaded."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])

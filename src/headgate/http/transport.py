@@ -1,8 +1,8 @@
-"""How a request reaches an API server: the interface that every transport implements.
+"""The interface of a transport, which sends requests to an API server.
 
-There are two: ``client/io/inprocess_transport.py`` calls an embedded server's handler directly,
-``client/io/http_transport.py`` uses HTTP. A user of a transport cannot tell them apart. A transport knows nothing of
-Kubernetes beyond bytes and paths; the caller interprets responses (``client/io/informer.py`` for lists and watches).
+There are two: ``client/io/inprocess_transport.py`` calls the handler of an embedded API server directly,
+``client/io/http_transport.py`` uses HTTP. They behave alike. A transport sends and receives bytes; the caller
+interprets the responses (``client/io/informer.py`` for lists and watches).
 """
 
 from __future__ import annotations
@@ -55,12 +55,13 @@ class LineStream(Protocol):
 
 class Unreachable(Exception):
     """No response came: refused, disconnected, timed out. If any of the request was ``sent``, a write may have
-    happened.
+    happened. ``connected`` is false if no connection could be opened: another attempt costs the server nothing.
     """
 
-    def __init__(self, text: str, *, sent: bool = True) -> None:
+    def __init__(self, text: str, *, sent: bool = True, connected: bool = True) -> None:
         super().__init__(text)
         self.sent = sent
+        self.connected = connected
 
 
 class Transport(Protocol):

@@ -1,7 +1,7 @@
 """Exponential back-off: the delay after the n-th failure in a row.
 
-All packages use this formula, like ``wait.Backoff`` in Kubernetes, with their own first delay and limit. Pure: the
-caller counts the failures. ``client/backoff.py`` adds jitter for requests to an API server.
+All packages use this formula, like ``wait.Backoff`` in Kubernetes, with their own first delay and limit. The caller
+counts the failures. ``client/backoff.py`` adds jitter for requests to an API server.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-_MAX_STEPS: Final = 600  # above every limit, and without a float overflow, which would raise
+_MAX_STEPS: Final = 600  # more steps exceed every limit anyway, and would raise OverflowError
 
 
 class ExponentialBackoff(msgspec.Struct, frozen=True):

@@ -24,6 +24,11 @@ PRE_ENQUEUE_REJECTED: Final = "PreEnqueueRejected"
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
 
+WAITING_FOR_QUEUE: Final = "WaitingForQueue"
+"""The queue of a pod without a gate has no capacity, or a queue plugin holds the pod. Autoscalers do not scale up for
+it."""
+QUEUE_ADMISSION_REJECTED: Final = "QueueAdmissionRejected"
+"""The reason of the Event of a pod that a queue plugin holds."""
 WAITING_ON_PERMIT: Final = "WaitingOnPermit"
 """A Permit plugin lets the pod wait with its node reserved. Autoscalers do not scale up for it."""
 WAITING_ON_PRE_BIND: Final = "WaitingOnPreBind"

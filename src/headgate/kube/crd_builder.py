@@ -1,14 +1,22 @@
 """Builders of structural schemas, printer columns and CustomResourceDefinitions, for the kinds that Headgate installs.
 
-``apiserver/custom/`` serves definitions. The kinds are in ``capacity/kinds/definitions.py`` and ``quota/kinds/``.
+``apiserver/custom/`` serves CustomResourceDefinitions. The kinds of Headgate are in ``capacity/kinds/definitions.py``
+and ``quota/kinds/``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 Object = dict[str, Any]
+
+MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+HEADGATE: Final = "headgate"
+_HELM: Final = "Helm"
+DEFINITION: Final = "headgate.dev/definition"
+"""The label of the definitions that Headgate installs."""
+_LABELS: Final = {MANAGED_BY: HEADGATE, DEFINITION: "true"}
 
 QUANTITY: Final[Object] = {
     "anyOf": [{"type": "integer"}, {"type": "string"}],
@@ -88,13 +96,31 @@ def crd_version(name: str, schema: Object, *, stored: bool, served: bool = True,
     return {"name": name, "served": served, "storage": stored, "schema": {"openAPIV3Schema": schema}, **extra}
 
 
+def is_installed_by_headgate(found: Mapping[str, Any]) -> bool:
+    """Whether a definition that a server has was installed by Headgate, and not by Volcano, Kueue or another program.
+    Helm replaces the label managed-by, so a second label says whose chart it was. Version 0.2.0 did not label Volcano's
+    kinds, but is their only field manager."""
+    metadata = found.get("metadata") or {}
+    labels = metadata.get("labels") or {}
+    manager = labels.get(MANAGED_BY)
+    if manager is not None:
+        return bool(manager == HEADGATE or (manager == _HELM and labels.get(DEFINITION) == "true"))
+    managers = {each.get("manager") for each in metadata.get("managedFields") or () if not each.get("subresource")}
+    return managers == {HEADGATE}
+
+
+def unless_foreign(desired: Object, current: Object | None) -> Object | None:
+    """The definition to install in place of ``current``; None if ``current`` belongs to another program."""
+    return desired if current is None or is_installed_by_headgate(current) else None
+
+
 def custom_resource_definition(
     group: str, kind: str, plural: str, short: Sequence[str], *, namespaced: bool, versions: list[Object]
 ) -> Object:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
+        "metadata": {"name": f"{plural}.{group}", "labels": dict(_LABELS)},
         "spec": {
             "group": group,
             "names": {

@@ -2,7 +2,7 @@
 
 :func:`parse_schedule` reads five fields, or a descriptor such as ``@hourly`` or ``@every 1h30m``. It returns a
 :class:`CronSchedule` (bit *n* of a mask set: value *n* matches), a :class:`ConstantDelaySchedule`, or the error text of
-the library that Kubernetes uses. :func:`zone_in` reads a time zone that precedes the fields.
+the library that Kubernetes uses. :func:`time_zone_prefix` reads a time zone that precedes the fields.
 
 Instants are whole seconds since 1970. A :data:`Zone` returns the offset of its clocks from UTC at an instant; the
 caller provides it (``runtime/time_zones.py``). The search uses the same steps as that library, because they decide what
@@ -48,9 +48,10 @@ _FIELDS: Final = (
 
 
 class CronSchedule(msgspec.Struct, frozen=True):
-    """``any_day``/``any_weekday``: the field is ``*``.
+    """When a schedule is due. In each number, bit *n* is set if the value *n* matches.
 
-    If neither is ``*``, a day matches when one of the fields does.
+    ``any_day`` and ``any_weekday``: the field is ``*``. If neither is ``*``, a day matches if its day of the month or
+    its weekday matches; otherwise both must match.
     """
 
     minutes: int
@@ -70,6 +71,8 @@ class CronSchedule(msgspec.Struct, frozen=True):
 
 
 class ConstantDelaySchedule(msgspec.Struct, frozen=True):
+    """``@every``: due every so many seconds."""
+
     seconds: int
 
 
@@ -128,6 +131,7 @@ def _parse(text: str) -> CronSchedule | ConstantDelaySchedule:
 
 
 def _field(text: str, bounds: _Bounds) -> tuple[int, bool]:
+    """The mask of a field, and whether one of its expressions is ``*``."""
     mask, star = 0, False
     for expression in filter(None, text.split(",")):
         bits, is_star = _range(expression, bounds)
@@ -137,6 +141,7 @@ def _field(text: str, bounds: _Bounds) -> tuple[int, bool]:
 
 
 def _range(expression: str, bounds: _Bounds) -> tuple[int, bool]:
+    """The mask of ``a-b/step``, and whether it is ``*`` without a step."""
     range_and_step = expression.split("/")
     limits = range_and_step[0].split("-")
     star = limits[0] in ("*", "?")
@@ -217,7 +222,7 @@ def last_between(
         return None
     if isinstance(schedule, ConstantDelaySchedule):
         return first_s + floor((until_s - first_s) / schedule.seconds) * schedule.seconds
-    # the next instant after low_s is in the interval, the next after high_s is not
+    # In each step, the next instant after low_s is in the interval, and the next instant after high_s is not.
     low_s, high_s = first_s - 1, floor(until_s)
     while high_s - low_s > 1:
         middle_s = (low_s + high_s) // 2
@@ -244,8 +249,9 @@ class _WallClock(NamedTuple):
 class _Search:
     """Moves a time forward until every field matches.
 
-    A step that carries into a larger field starts again with the months. ``_truncated``: the smaller fields are already
-    at their minimum.
+    Each of the functions ``_months`` to ``_seconds`` moves the time until one field matches. It returns false if that
+    has increased a larger field (from December to January); then the search starts again with the months.
+    ``_truncated``: the smaller fields are already at their minimum.
     """
 
     def __init__(self, schedule: CronSchedule, zone: Zone, start_s: int) -> None:
@@ -280,7 +286,7 @@ class _Search:
                 clock = self._wall_clock()
             before_s = self._now_s
             self._set(clock._replace(day=clock.day + 1))
-            hour = self._wall_clock().hour  # a clock change removes midnight
+            hour = self._wall_clock().hour  # not 0 if a clock change has removed midnight
             if hour:
                 self._now_s += (24 - hour if hour > 12 else -hour) * 3600
             if self._now_s <= before_s:  # Samoa had no 30 December 2011; the library loops forever there

@@ -7,6 +7,7 @@ together with the code that it switches. Setting the same gate twice must agree.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -18,8 +19,11 @@ class FeatureGates(msgspec.Struct, frozen=True, kw_only=True):
     pod_scheduling_readiness: bool = True
     queue_allocation_gate: bool = True
     gang_atomic_ungate: bool = True
+    reservation_lease: bool = False
     admission_gated_by: bool = True
     scheduling_gated_by: bool = False
+    activation_labels: bool = False
+    gate_ownership: bool = False
     pod_integration_fast_quota_release: bool = True
     start_after_terminating_pods: bool = True
     failure_recovery_policy: bool = False
@@ -44,8 +48,11 @@ GATES: Final = (
     FeatureGate("PodSchedulingReadiness", "pod_scheduling_readiness"),
     FeatureGate("QueueAllocationGate", "queue_allocation_gate", alias="SchedulingGatesQueueAdmission"),
     FeatureGate("GangAtomicUngate", "gang_atomic_ungate"),
+    FeatureGate("ReservationLease", "reservation_lease"),
     FeatureGate("AdmissionGatedBy", "admission_gated_by"),
     FeatureGate("SchedulingGatedBy", "scheduling_gated_by"),
+    FeatureGate("ActivationLabels", "activation_labels"),
+    FeatureGate("GateOwnership", "gate_ownership"),
     FeatureGate(
         "PodIntegrationFastQuotaRelease",
         "pod_integration_fast_quota_release",
@@ -60,14 +67,33 @@ GATES: Final = (
 _BY_NAME: Final = {name: gate for gate in GATES for name in (gate.name, gate.alias) if name}
 
 # The spellings that Go's ParseBool accepts, as --feature-gates does.
-_BOOLEANS: Final = {
+BOOLEANS: Final = {
     **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
     **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
 }
 
 
-def parse_feature_gates(text: str) -> FeatureGates | str:
-    """Parses ``A=true,B=false``; other gates have their defaults. A returned string is the error and how to fix it."""
+def known_gate(name: str) -> FeatureGate | None:
+    """The gate with this name or alias."""
+    return _BY_NAME.get(name)
+
+
+def with_gates(values: Mapping[str, bool], base: FeatureGates = DEFAULTS) -> FeatureGates | str:
+    """``base`` with these known gates. A returned string is an error: a gate and its alias must agree."""
+    fields: dict[str, bool] = {}
+    for name, enabled in values.items():
+        if fields.setdefault(_BY_NAME[name].field, enabled) is not enabled:
+            return _disagreement(_BY_NAME[name])
+    return msgspec.structs.replace(base, **fields)
+
+
+def _disagreement(gate: FeatureGate) -> str:
+    return f"feature gate {gate.name} is set both to true and to false"
+
+
+def parse_feature_gates(text: str, base: FeatureGates = DEFAULTS) -> FeatureGates | str:
+    """Parses ``A=true,B=false``; other gates are those of ``base``. A returned string is the error and how to fix
+    it."""
     values: dict[str, bool] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         name, separator, value = (part.strip() for part in item.partition("="))
@@ -76,12 +102,12 @@ def parse_feature_gates(text: str) -> FeatureGates | str:
         gate = _BY_NAME.get(name)
         if gate is None:
             return f"unrecognized feature gate: {name}; known gates: {', '.join(each.name for each in GATES)}"
-        enabled = _BOOLEANS.get(value)
+        enabled = BOOLEANS.get(value)
         if enabled is None:
             return f"invalid value of {name}={value}: must be true or false"
         if values.setdefault(gate.field, enabled) is not enabled:
-            return f"feature gate {gate.name} is set both to true and to false"
-    return msgspec.structs.replace(DEFAULTS, **values)
+            return _disagreement(gate)
+    return msgspec.structs.replace(base, **values)
 
 
 def contradiction(features: FeatureGates) -> str:

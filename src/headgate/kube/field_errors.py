@@ -45,7 +45,7 @@ _WITHOUT_VALUE: Final = frozenset(
 
 
 class _Omitted:
-    """Marks a bad value that must not be printed."""
+    """Marks a value that the message does not show."""
 
     def __repr__(self) -> str:
         return "OMITTED"
@@ -55,7 +55,7 @@ OMITTED: Final = _Omitted()
 
 
 class Verbatim(msgspec.Struct, frozen=True):
-    """A bad value with its printed form, for a Go value (``0x0``) or a quoted document."""
+    """A value as the message shows it, for values that are not JSON (``0x0``)."""
 
     text: str
 
@@ -124,7 +124,7 @@ class FieldError(msgspec.Struct, frozen=True):
 
     @property
     def body(self) -> str:
-        """The message without the path: what ``details.causes[].message`` holds."""
+        """The message without the path, as in ``details.causes[].message``."""
         text = self.kind.text
         if self.kind not in _WITHOUT_VALUE and self.value is not OMITTED:
             text = f"{text}: {_render(self.value)}"
@@ -171,7 +171,7 @@ def forbidden(path: str, detail: str) -> FieldError:
 
 
 def not_supported(path: str, value: Any, allowed: Sequence[str]) -> FieldError:
-    """``allowed`` is printed in the order given; the API sorts it for most enumerations."""
+    """``allowed`` is shown in the given order; Kubernetes sorts it for most enumerations."""
     return FieldError(FieldErrorType.NOT_SUPPORTED, path, value, supported_values(allowed))
 
 

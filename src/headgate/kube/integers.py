@@ -2,8 +2,8 @@
 
 Python's ``int`` takes quadratic time and raises above 4,300 digits. The functions here read a text of any length in
 linear time: a value outside 64 bits becomes :data:`OUT_OF_RANGE` with its sign, which callers compare with
-their own limits. ``maxSurge``, ``maxUnavailable`` and ``minAvailable`` may be percentages; a text that is neither has
-no value here, and ``kube/validation/`` reports it.
+their own limits. ``maxSurge``, ``maxUnavailable`` and ``minAvailable`` may be percentages; for a text that is neither
+an integer nor a percentage the result is ``None``, and ``kube/validation/`` reports it.
 """
 
 from __future__ import annotations

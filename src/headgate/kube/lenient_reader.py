@@ -1,7 +1,8 @@
 """A lenient reader of wire objects: a value of the wrong type counts as absent.
 
-For objects that no schema has checked, or that a cluster's definitions check less strictly than Headgate's: reading
-them must not raise. ``quota/api/wire_reader.py`` is the strict reader, which rejects such an object with a reason.
+It is for objects that no schema has checked, or that the CustomResourceDefinitions of a cluster check less strictly
+than those of Headgate: reading them must not raise. ``quota/api/wire_reader.py`` is the strict reader, which rejects
+such an object with a reason.
 """
 
 from __future__ import annotations

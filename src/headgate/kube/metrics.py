@@ -1,7 +1,7 @@
 """Samples, histograms with fixed buckets, and Prometheus' text format.
 
-An observation costs one binary search and two additions. Bounds are multiplied step by step, as kube-scheduler's
-are, so that the names of equal buckets are equal. The engines decide what is measured.
+Bucket bounds are computed by repeated multiplication, as in kube-scheduler, so that the ``le`` labels of both have the
+same text. The engines decide what is measured.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Histogram:
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self.bounds = bounds
         self.counts = [0] * (len(bounds) + 1)
-        """Not cumulative; the last is for values above all bounds."""
+        """The number of values per bucket, not cumulative; the last bucket is for values above all bounds."""
         self.total = 0.0
 
     def observe(self, value: float) -> None:
@@ -87,10 +87,12 @@ class HistogramVec:
 
 
 class MetricFamily(msgspec.Struct, frozen=True):
-    """The header of the samples of one metric. ``kind``: counter, gauge, histogram or summary."""
+    """The header of the samples of one metric. ``kind``: counter, gauge, histogram or summary. ``labels``: those of
+    its samples, without the ``le`` of buckets. No label may have values that grow with the number of pods."""
 
     kind: str
     help: str
+    labels: tuple[str, ...] = ()
 
 
 def exposition_text(families: Mapping[str, MetricFamily], samples: Iterable[Sample]) -> bytes:

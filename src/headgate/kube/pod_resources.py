@@ -43,7 +43,13 @@ def is_sidecar(init_container: Object) -> bool:
 
 def amounts(resources: Object | None, which: Which) -> Amounts:
     listed = (resources or {}).get(which)
-    return {name: quantity.amount(value) for name, value in listed.items()} if listed else {}
+    if not listed:
+        return {}
+    if set(map(type, listed.values())) != {str}:
+        return {name: quantity.amount(value) for name, value in listed.items()}
+    # A pod may name thousands of resources, most of them with the same amount: each text is parsed once.
+    parsed = {text: quantity.amount(text) for text in set(listed.values())}
+    return {name: parsed[text] for name, text in listed.items()}
 
 
 def sum_containers(spec: Object, which: Which, missing: Amounts | None = None) -> Amounts:
@@ -72,11 +78,17 @@ def sum_containers(spec: Object, which: Which, missing: Amounts | None = None) -
 
 
 def _add(total: Amounts, more: Amounts) -> None:
+    if not total:
+        total.update(more)
+        return
     for name, value in more.items():
         total[name] = total[name] + value if name in total else value
 
 
 def _take_maximum(total: Amounts, other: Amounts) -> None:
+    if not total:
+        total.update(other)
+        return
     for name, value in other.items():
         if name not in total or value > total[name]:
             total[name] = value

@@ -1,8 +1,8 @@
 """Kubernetes quantities: ``500m``, ``1536Mi``, ``1e3``.
 
-A :class:`Quantity` is an exact integer number of nano-units plus the format it was written in, because the API keeps
-that format when it prints the value again. :func:`parse` returns either a quantity or the error text of the API
-server. Sums and comparisons are exact; Kubernetes' limits of 64 bits do not apply.
+A :class:`Quantity` is an exact integer number of nano-units and the format in which it was written, because the API
+server keeps that format when it writes the value. :func:`parse` returns a quantity or the error text of the API server.
+Sums and comparisons are exact; Kubernetes' limits of 64 bits do not apply.
 
 Two deliberate differences from Kubernetes, both beyond 10^21: a decimal above ``999E`` keeps the suffix ``E`` (there
 it loses its suffix, and with it its size), and exponents above 1000 count as 1000 in comparisons and sums.
@@ -46,11 +46,11 @@ class Quantity(msgspec.Struct, frozen=True, eq=False):
 
     nano: int
     format: Format = "DecimalSI"
-    text: str = ""  # as parsed and printed again; empty when the quantity was computed
+    text: str = ""  # the canonical text of a parsed quantity; empty for a computed one
 
     @property
     def canonical(self) -> str:
-        """The text that the API server prints."""
+        """The text that the API server writes (CanonicalizeBytes in Go): the largest suffix without a fraction."""
         return self.text or _print(self.nano, _NANO, self.format)
 
     def value(self) -> int:

@@ -8,7 +8,7 @@ up a pod's containers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from headgate.kube import quantity
@@ -109,6 +109,16 @@ def find_problem(listed: Mapping[str, Any] | None, path: str, limit: int) -> str
     return ""
 
 
-def as_units(listed: Iterable[tuple[str, Quantity]]) -> dict[str, int]:
+def as_units(amounts: Mapping[str, Quantity]) -> dict[str, int]:
     """The amounts of counted resources, by name."""
-    return {name: units(name, each) for name, each in listed if is_counted(name)}
+    # A pod may name thousands of resources, most of them with one and the same quantity: each is converted once.
+    values = {id(each): each.value() for each in {id(each): each for each in amounts.values()}.values()}
+    # The first condition is the common part of `is_counted` without a call.
+    found = {
+        name: values[id(each)]
+        for name, each in amounts.items()
+        if ("/" in name and not name.startswith("requests.")) or is_counted(name)
+    }
+    if CPU in found:
+        found[CPU] = amounts[CPU].milli_value()
+    return found

@@ -1,7 +1,7 @@
 """The schema of every served kind, as data.
 
 A :class:`Schemas` holds one :class:`TypeDef` per API type and, per type, one :class:`Field` per wire field: its type,
-whether the API server prints it when it is empty, how lists and maps merge. ``tools/generate_schemas.py`` generates the
+whether the API server sends it when it is empty, how lists and maps merge. ``tools/generate_schemas.py`` generates the
 tables. ``apimachinery/codec/codec.py`` decodes by them, ``apimachinery/patch/`` and ``apimachinery/apply/`` merge by
 them, ``apiserver/discovery/openapi.py`` serves them as OpenAPI.
 """
@@ -22,7 +22,7 @@ TypeKind = Literal[
     "float",
     "bool",
     "bytes",  # base64 in JSON
-    "quantity",  # canonical on the wire
+    "quantity",  # a text such as "500m"
     "time",  # RFC 3339, whole seconds
     "microtime",  # RFC 3339, six digits
     "duration",  # Go duration text
@@ -43,10 +43,10 @@ class Field(msgspec.Struct, frozen=True, omit_defaults=True):
     """One wire field of a type.
 
     ``pointer``: an explicit zero (``0``, ``""``, ``false``, ``{}``) is kept; without it an optional zero is dropped.
-    ``omit``: when the server omits the field in a response. ``empty``: nil pointers, zero scalars and empty
-    lists and maps, but a struct that is not a pointer is printed as ``{}``; ``zero``: also an empty struct or time;
-    ``never``: printed always (``null`` for a nil list or map, the zero value otherwise).
-    ``embedded``: the Go struct that the field is inherited from (``VolumeSource``); decoding errors print it.
+    ``omit``: when the server omits the field in a response. ``empty``: for nil pointers, zero scalars and empty lists
+    and maps, but not for an empty struct that is not a pointer, which is sent as ``{}``; ``zero``: also for an empty
+    struct or time; ``never``: the field is always sent (``null`` for a nil list or map, otherwise the zero value).
+    ``embedded``: the Go struct that the field is inherited from (``VolumeSource``); decoding errors name it.
     """
 
     name: str

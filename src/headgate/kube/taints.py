@@ -1,7 +1,7 @@
 """Taints on nodes, and the tolerations of pods.
 
-A toleration without key tolerates every key (with ``Exists``), without effect every effect. ``Lt`` and ``Gt`` compare
-integers and are an alpha feature of Kubernetes 1.35, disabled by default.
+A toleration without a key tolerates every key (with ``Exists``), and one without an effect every effect. ``Lt`` and
+``Gt`` compare integers and are an alpha feature of Kubernetes 1.35, disabled by default.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ HARD_EFFECTS: Final = frozenset({NO_SCHEDULE, NO_EXECUTE})
 UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"
+_FEW: Final = 8
 
 
 def tolerates(toleration: Toleration, taint: Taint, *, comparisons: bool = False) -> bool:
@@ -55,6 +56,42 @@ def is_tolerated(taint: Taint, tolerations: Iterable[Toleration], *, comparisons
     return any(tolerates(each, taint, comparisons=comparisons) for each in tolerations)
 
 
+class TolerationIndex:
+    """The tolerations of one pod, found by the key of a taint.
+
+    A pod and a node may have thousands of tolerations and taints, so that not every toleration is compared with every
+    taint. A few tolerations are compared one by one.
+    """
+
+    __slots__ = ("_all", "_by_key")
+
+    def __init__(self, tolerations: Sequence[Toleration] | None) -> None:
+        self._all: Final = tolerations or ()
+        self._by_key: Final[dict[str, list[int]]] = {}  # positions; without a key each different toleration once
+        if len(self._all) > _FEW:
+            without_key = set[tuple[Any, ...]]()
+            for position, each in enumerate(self._all):
+                key = each.get("key") or ""
+                fields = (each.get("operator"), each.get("value"), each.get("effect"))
+                if key or fields not in without_key:
+                    self._by_key.setdefault(key, []).append(position)
+                if not key:
+                    without_key.add(fields)
+
+    def first_match(self, taint: Taint, *, comparisons: bool = False) -> Toleration | None:
+        """The first toleration, in the order of the pod, that tolerates the taint."""
+        for each in self._candidates(taint.get("key") or ""):
+            if tolerates(each, taint, comparisons=comparisons):
+                return each
+        return None
+
+    def _candidates(self, key: str) -> Iterable[Toleration]:
+        if not self._by_key:
+            return self._all
+        positions = {*self._by_key.get(key, ()), *self._by_key.get("", ())}
+        return (self._all[position] for position in sorted(positions))
+
+
 def first_untolerated(
     taints: Iterable[Taint] | None,
     tolerations: Sequence[Toleration] | None,
@@ -63,18 +100,19 @@ def first_untolerated(
     comparisons: bool = False,
 ) -> Taint | None:
     """The first taint with one of ``effects`` that the pod does not tolerate."""
+    index = TolerationIndex(tolerations)
     for taint in taints or ():
-        if taint.get("effect") in effects and not is_tolerated(taint, tolerations or (), comparisons=comparisons):
+        if taint.get("effect") in effects and index.first_match(taint, comparisons=comparisons) is None:
             return taint
     return None
 
 
 def count_untolerated_preferences(taints: Iterable[Taint] | None, tolerations: Sequence[Toleration] | None) -> int:
     """The number of ``PreferNoSchedule`` taints that are not tolerated, for the score of a node."""
-    relevant = [each for each in tolerations or () if each.get("effect") in (None, "", PREFER_NO_SCHEDULE)]
-    return sum(
-        taint.get("effect") == PREFER_NO_SCHEDULE and not is_tolerated(taint, relevant) for taint in taints or ()
+    index = TolerationIndex(
+        [each for each in tolerations or () if each.get("effect") in (None, "", PREFER_NO_SCHEDULE)]
     )
+    return sum(taint.get("effect") == PREFER_NO_SCHEDULE and index.first_match(taint) is None for taint in taints or ())
 
 
 def is_same_taint(one: Taint, other: Taint) -> bool:

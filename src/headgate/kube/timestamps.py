@@ -4,7 +4,7 @@
 ``1h2m3.5s``, and an age is what ``kubectl get`` prints. Instants are seconds (or microseconds) since 1970, UTC;
 durations are nanoseconds. A parser returns an integer or the error text of the API server.
 
-There is no clock here: ``now`` is always an argument.
+The functions do not read a clock: the caller passes ``now``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Objects at revisions, watch history, and the durable log.
+"""The store of the embedded API server (its etcd): objects at revisions, watch history, and the durable log.
 
 Other packages import the names below; only ``cli`` and ``apiserver/io/`` import ``store/io/``, which does the I/O.
 """

@@ -1,8 +1,9 @@
-"""Whether writes to the disk succeed, and when to log that this has changed.
+"""Whether writes to the disk succeed, and the line for the log when this changes.
 
-A failing disk fails every write; one line is logged when the failure begins and one when it ends. A failure ends with
-a successful write that is at least as large as the failed one: on a nearly full disk, small writes succeed between the
-large ones that fail. Pure; ``store/io/committer.py`` reports the outcomes.
+While the disk fails, every write fails, but only the first failure and the recovery are logged. The disk counts as
+recovered after a successful write that is at least as large as the largest failed one, because on a nearly full disk
+small writes succeed between large ones that fail. This module does no I/O; ``store/io/committer.py`` reports the
+outcome of each write.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class DiskHealth:
         began = self.problem is None
         self.problem = problem
         self.size = max(self.size, size)
-        return f"the disk fails: {problem}; writes are refused until it works again, reads go on" if began else None
+        return f"the disk fails: {problem}; writes are refused until it works again, reads continue" if began else None
 
     def succeeded(self, size: int) -> str | None:
         """A write succeeded. Returns a line for the log if this ends a failure."""

@@ -2,10 +2,11 @@
 
 SQLite drops damaged commits from the end of its write-ahead file without an error. So each commit is numbered and
 contains the seal of the one before it (``store/log_head.py``). After a commit is synced, and before it is acknowledged,
-its number and seal are written and synced here. A store that ends before its mark has lost acknowledged commits.
+its number and seal are written to this file and synced. If the last commit of a store is older than its mark, the store
+has lost acknowledged commits.
 
-There are two records, each in its own disk sector, written in turn: an interrupted write damages the older one. A
-record is written only after its commit is on disk. Therefore:
+The file has two records, each in its own disk sector, which are written in turn: an interrupted write damages only the
+older one. A record is written only after its commit is on disk. Therefore:
 
 | newest record | last commit of the store | meaning |
 |---|---|---|
@@ -16,7 +17,7 @@ record is written only after its commit is on disk. Therefore:
 | n, the other record cannot be read | n | a record of a later commit is damaged, and the commit is missing: damage |
 | n | anything else | damage |
 
-Pure; ``store/io/high_water_mark_file.py`` reads and writes the file.
+This module does no I/O; ``store/io/high_water_mark_file.py`` reads and writes the file.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class HighWaterMark(msgspec.Struct, frozen=True):
         return HighWaterMark(self.number + 1, head.store, head.commits, head.revision, head.seal)
 
     def as_refused(self) -> HighWaterMark:
-        """The record that later commits than the acknowledged one do not count."""
+        """The record which says that commits after the acknowledged one were refused."""
         return msgspec.structs.replace(self, number=self.number + 1, refused=True)
 
 
@@ -99,7 +100,7 @@ def encode_file(newest: HighWaterMark) -> bytes:
 
 
 def read(data: bytes) -> HighWaterMarks | str:
-    """The marks in the file, or why they cannot be read."""
+    """The marks in the file; a ``str`` says why they cannot be read."""
     found = [
         each for offset in RECORDS_AT if (each := decode(data[offset : offset + RECORD_BYTES], offset)) is not None
     ]
@@ -114,6 +115,7 @@ def read(data: bytes) -> HighWaterMarks | str:
 
 
 def decode(record: bytes, offset: int) -> HighWaterMark | None:
+    """The record at ``offset``; ``None`` if it does not match its checksum or belongs at the other offset."""
     end = len(_MAGIC) + _FIELDS.size
     payload = record[:end]
     if record[end : end + _DIGEST_BYTES] != sha256(payload).digest() or not payload.startswith(_MAGIC):
@@ -141,14 +143,14 @@ def mismatch(marks: HighWaterMarks, head: LogHead) -> str | None:
         return None
     if head.commits > mark.commits + 1:
         return (
-            f"the high-water mark is older than the store: it knows of {mark.commits} commits, "
+            f"the high-water mark is older than the store: it records {mark.commits} commits, "
             f"and the store has {head.commits}"
         )
     return None if head.previous == mark.seal else f"commit {mark.commits} is not the one that was acknowledged"
 
 
 def mismatch_while_served(marks: HighWaterMarks, head: LogHead) -> str | None:
-    """The same for a store that a server may be writing to. ``marks`` were read before ``head``."""
+    """Like :func:`mismatch`, for a store that a server may be writing to. ``marks`` were read before ``head``."""
     if head.store != marks.newest.store:
         return _FOREIGN
     return _missing(head, marks.newest) if head.commits < marks.newest.commits else None

@@ -37,7 +37,7 @@ class Item(msgspec.Struct, frozen=True, gc=False):
 
 
 class StoreChange(msgspec.Struct, frozen=True, gc=False):
-    """One write."""
+    """One write, staged or committed."""
 
     revision: Revision
     item: Item

@@ -1,11 +1,12 @@
 """The head of the log: one row with the newest revision, the number of rows and the sum of their checksums. Every
-commit rewrites it, and it contains a seal, which is a checksum of the head itself.
+commit rewrites it, and it contains a *seal*, which is a checksum of the head itself.
 
-So a row that vanished, came back or changed is detected even if all others are sound. Adding and removing rows changes
-the sum only by their checksums, so the cost does not grow with the log. Commits are numbered, and each head contains
-the seal of the one before it: ``store/high_water_mark.py`` compares them with the last acknowledged commit.
+With these totals the server detects a row that is lost, changed, or present again after its deletion. When rows are
+added or removed, only their own checksums are added to or subtracted from the sum, so the cost of a commit does not
+grow with the log. Commits are numbered, and each head contains the seal of the head before it:
+``store/high_water_mark.py`` compares both with the last acknowledged commit.
 
-**Revisions after a crash.** A process may die after it issued revisions that are not recorded. The next process
+**Revisions after a crash.** A process may end after it issued revisions that are not recorded. The next process
 therefore starts ``CRASH_GAP`` above the last recorded revision, and records that before it serves (``first_revision``).
 A clean stop records the exact revision and leaves no gap. A restored copy starts ``RESTORE_GAP`` above its own
 revision: the original store continued, and clients have seen revisions that the copy does not contain.
@@ -24,7 +25,7 @@ from headgate.store.item import Revision
 APPLICATION_ID: Final = 0x48474154  # "HGAT", in the header of the file
 FORMAT: Final = 4
 UNCHAINED: Final = 3
-"""The format before commits were numbered. Its files can be read, and a start upgrades them."""
+"""The format before commits were numbered. Its files can be read, and the start of a server upgrades them."""
 CRASH_GAP: Final = 1 << 16
 RESTORE_GAP: Final = 1 << 40  # years of writes at the highest rate of this server; thousands of restores are possible
 
@@ -129,7 +130,7 @@ class LogHead(msgspec.Struct, frozen=True):
 
 
 def read(rows: Sequence[Sequence[Any]]) -> LogHead | None:
-    """The head, or ``None`` if it does not match its seal."""
+    """The head in the rows of its table; ``None`` if it does not match its seal."""
     if len(rows) != 1 or len(rows[0]) - 2 not in (_UNCHAINED_COLUMNS, _COLUMNS):
         return None
     identity, *values, seal = rows[0]
@@ -146,7 +147,7 @@ def foreign_file_problem(application_id: int, user_version: int, tables: int) ->
     if application_id != APPLICATION_ID:
         return "is not a Headgate store: move it away, or choose another data folder"
     if user_version > FORMAT:
-        return f"has format {user_version}, and this Headgate reads up to {FORMAT}: install the newer Headgate again"
+        return f"has format {user_version}, and this Headgate reads up to {FORMAT}: install a newer Headgate"
     if user_version < UNCHAINED:
         return f"has format {user_version}, which no release has written: move it away, or choose another data folder"
     return None

@@ -2,9 +2,9 @@
 
 Each write is one row with its revision as the key, so a commit only appends. The newest row of each object is its
 current state. Older rows are the history, which is kept as long as watches and paged lists may need it, and then
-deleted by revision (``superseded``). Loading is one scan in order of revision. Every row has a checksum of its columns;
-the head (``store/log_head.py``) has the sum of all checksums. Nothing here opens a file: ``store/io/database_file.py``
-does.
+deleted by revision (:func:`superseded`). The log is loaded by one scan in order of revision. Every row has a checksum
+of its columns; the head (``store/log_head.py``) has the sum of all checksums. This module does no I/O;
+``store/io/database_file.py`` opens the file.
 """
 
 from __future__ import annotations
@@ -135,7 +135,10 @@ def describe(raw: Sequence[Any]) -> str:
 
 
 def superseded(compacted: Iterable[StoreChange]) -> list[Revision]:
-    """The rows that can be deleted after these changes were compacted."""
+    """The revisions of the rows that can be deleted after these changes were compacted.
+
+    A change makes the row before it unnecessary; the row of a delete is unnecessary itself.
+    """
     revisions: list[Revision] = []
     for change in compacted:
         if change.previous is not None:

@@ -1,14 +1,15 @@
-"""The store: every object at every recent revision, with two heads.
+"""The store in memory: every object at every recent revision, with an applied head and a committed head.
 
-A writer stages a write: it is *applied*, and the next writer sees it. Readers and watches see a write only after it is
-*committed*, which ``store/io/committer.py`` reports after the bytes are on disk. If the disk write fails, everything
-staged is rolled back: later writes may have been computed from the lost ones. One thread uses a store; a caller that
-compares a resourceVersion compares it with ``peek`` and stages without yielding in between.
+A writer *stages* a write: the write is then *applied*, and the next writer sees it. Readers and watches see a write
+only after it is *committed*; ``store/io/committer.py`` commits it after the bytes are on disk. If the disk write fails,
+all staged writes are rolled back, because later writes may have been computed from the lost ones. One thread uses a
+store. A writer that checks a resourceVersion reads the object with ``read_applied`` and stages the write before any
+other code runs.
 
 **Revisions of lost writes.** ``rollback`` does not reuse revisions: a process issues each revision once. After a crash,
 ``store/log_head.py`` starts the next process with a gap above the last recorded revision. The revision of a lost write
-therefore never names another write. A caller that answers from ``peek`` must wait until that item's revision is
-committed before it sends the response, or the response may show a write that is lost.
+therefore never belongs to another write. A caller that builds a response from ``read_applied`` must wait until the
+revision of that item is committed before it sends the response. Otherwise the response may show a write that is lost.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ _EMPTY: Final = ResourceHistory()
 
 
 class Store:
-    """Objects in memory. Nothing here blocks, and nothing here is durable."""
+    """Objects in memory. No method blocks, and no method writes to the disk."""
 
     def __init__(self, *, revision: int = 0, oldest: int = 0) -> None:
         self._histories: dict[str, ResourceHistory] = {}
         self._staged: deque[StoreChange] = deque()
-        self._overlay: dict[str, dict[str, StoreChange]] = {}  # resource -> key -> the newest staged change
-        self._history: deque[StoreChange] = deque()
+        self._staged_by_key: dict[str, dict[str, StoreChange]] = {}  # resource -> key -> the newest staged change
+        self._history: deque[StoreChange] = deque()  # the committed changes of all resources that are not compacted
         self._history_bytes = 0
         self._committed = Revision(revision)
         self._issued = Revision(revision)  # the highest revision that this store has issued
@@ -74,49 +75,51 @@ class Store:
     # -- for writers -----------------------------------------------------------------------------------------------
 
     def next_revision(self) -> Revision:
-        """The revision that the next ``stage`` must carry."""
+        """The revision that the item of the next ``stage`` must have."""
         return Revision(self._issued + 1)
 
-    def peek(self, resource: str, namespace: str, name: str) -> Item | None:
-        """The applied state of one object."""
+    def read_applied(self, resource: str, namespace: str, name: str) -> Item | None:
+        """One object as the next writer sees it: with staged writes."""
         key = key_of(namespace, name)
-        staged = self._overlay.get(resource)
+        staged = self._staged_by_key.get(resource)
         if staged and (change := staged.get(key)) is not None:
             return None if change.deleted else change.item
         return self._history_of(resource).items.get(key)
 
-    def peek_all(self, resource: str, namespace: str | None) -> Iterable[Item]:
-        """The applied state of all objects of a resource (of one namespace), in list order.
+    def list_applied(self, resource: str, namespace: str | None) -> Iterable[Item]:
+        """All objects of a resource (of one namespace), in list order, as the next writer sees them: with staged
+        writes.
 
-        Lazy: consume it before the next ``commit``.
+        The result is lazy: it must be consumed before the next ``commit``.
         """
-        history, staged = self._history_of(resource), self._overlay.get(resource)
+        history, staged = self._history_of(resource), self._staged_by_key.get(resource)
         if staged:
             return _merge_staged(history.sorted_items(namespace), staged, namespace)
         return history.sorted_items(namespace) if history.items else ()
 
     def staged(self, resource: str) -> Iterable[StoreChange]:
-        """The newest staged change of every object that has one."""
-        return self._overlay.get(resource, {}).values()
+        """The newest staged change of every object of the resource that has one."""
+        return self._staged_by_key.get(resource, {}).values()
 
     def stage(self, item: Item, *, delete: bool = False) -> StoreChange:
         """Applies one write. ``item.revision`` must be ``next_revision()``."""
         if item.revision != self._issued + 1:
-            raise ValueError(f"the item carries revision {item.revision}, but the next one is {self._issued + 1}")
+            raise ValueError(f"the item has revision {item.revision}, but the next one is {self._issued + 1}")
         if len(item.data) > MAX_ITEM_BYTES:
-            # A commit contains many writes and fails as a whole, so a write that would fail it is refused here.
-            raise ValueError(f"an object of {len(item.data)} bytes is longer than the log takes: {MAX_ITEM_BYTES}")
-        previous = self.peek(item.resource, item.namespace, item.name)
+            # A commit contains many writes and fails as a whole, so one write that would fail must not be staged.
+            raise ValueError(f"an object has {len(item.data)} bytes; the log accepts at most {MAX_ITEM_BYTES}")
+        previous = self.read_applied(item.resource, item.namespace, item.name)
         if delete and previous is None:
-            raise ValueError(f"{item.resource} {key_of(item.namespace, item.name)} is not there to delete")
+            key = key_of(item.namespace, item.name)
+            raise ValueError(f"{item.resource} {key} cannot be deleted: it does not exist")
         change = StoreChange(revision=item.revision, item=item, previous=previous, deleted=delete)
         self._issued = item.revision
         self._staged.append(change)
-        self._overlay.setdefault(item.resource, {})[key_of(item.namespace, item.name)] = change
+        self._staged_by_key.setdefault(item.resource, {})[key_of(item.namespace, item.name)] = change
         return change
 
     def pending(self) -> Sequence[StoreChange]:
-        """The staged changes, oldest first."""
+        """All staged changes, oldest first."""
         return tuple(self._staged)
 
     def commit(self, upto: Revision) -> Sequence[StoreChange]:
@@ -125,7 +128,7 @@ class Store:
         while self._staged and self._staged[0].revision <= upto:
             change = self._staged.popleft()
             self._publish(change)
-            self._drop_overlay(change)
+            self._unstage(change)
             visible.append(change)
         return visible
 
@@ -133,7 +136,7 @@ class Store:
         """Drops every staged write and returns them. Their revisions are not issued again."""
         lost = tuple(self._staged)
         self._staged.clear()
-        self._overlay.clear()
+        self._staged_by_key.clear()
         return lost
 
     # -- for readers -----------------------------------------------------------------------------------------------
@@ -151,7 +154,11 @@ class Store:
         after: tuple[str, str] | None = None,
         limit: int = 0,
     ) -> ItemPage | Compacted:
-        """Committed objects as of ``at`` (``None``: now) that follow ``after``; ``limit`` zero means all of them."""
+        """Committed objects in list order.
+
+        ``at``: the revision; ``None`` is the newest. ``after``: the namespace and name that the first object must
+        follow. ``limit``: zero means all objects.
+        """
         revision = self._committed if at is None else at
         if revision > self._committed:
             raise ValueError(f"revision {revision} is not committed yet; the newest is {self._committed}")
@@ -172,7 +179,7 @@ class Store:
     # -- history ---------------------------------------------------------------------------------------------------
 
     def compact(self, upto: Revision) -> Sequence[StoreChange]:
-        """Drops the history before ``upto``, which stays readable; returns the dropped changes."""
+        """Drops the changes up to ``upto`` from the history; returns them. The state at ``upto`` stays readable."""
         target = min(upto, self._committed)
         compacted: list[StoreChange] = []
         while self._history and self._history[0].revision <= target:
@@ -193,7 +200,7 @@ class Store:
         return revision
 
     def restore(self, writes: Iterable[tuple[Item, bool]]) -> Sequence[StoreChange]:
-        """Loads recorded writes in order, each with whether it is a delete. Must be called first.
+        """Loads recorded writes in order, each with whether it is a delete. Only for a store that has no objects yet.
 
         Returns the changes before ``oldest``: they are applied, but not kept in the history.
         """
@@ -218,6 +225,7 @@ class Store:
         return self._histories.get(resource, _EMPTY)
 
     def _publish(self, change: StoreChange) -> None:
+        """Makes a change visible to readers and watches."""
         resource = change.item.resource
         history = self._histories.get(resource)
         if history is None:
@@ -231,15 +239,15 @@ class Store:
         self._committed = max(self._committed, change.revision)
         self._issued = max(self._issued, self._committed)
 
-    def _drop_overlay(self, change: StoreChange) -> None:
-        """Removes a committed change from the overlay, unless a newer staged write has replaced it there."""
+    def _unstage(self, change: StoreChange) -> None:
+        """Removes a committed change from ``_staged_by_key``, unless a newer staged change of the object is there."""
         resource = change.item.resource
-        staged = self._overlay[resource]
+        staged = self._staged_by_key[resource]
         key = key_of(change.item.namespace, change.item.name)
         if staged[key] is change:
             del staged[key]
             if not staged:
-                del self._overlay[resource]
+                del self._staged_by_key[resource]
 
 
 def _merge_staged(committed: Iterator[Item], staged: dict[str, StoreChange], namespace: str | None) -> Iterator[Item]:

@@ -1,8 +1,8 @@
 """The committed objects of one resource: the current state, the order of its keys, and the recent changes.
 
 A page at an older revision is the current state with the newer changes undone. :class:`SortedKeys` keeps the keys in
-runs of at most twice ``RUN_LENGTH``, so that an insert into a hundred thousand keys moves one run. ``store/memory.py``
-has one :class:`ResourceHistory` per resource.
+sorted lists (*runs*) of at most twice ``RUN_LENGTH``, so that an insert into a hundred thousand keys moves only the
+keys of one run. ``store/memory.py`` has one :class:`ResourceHistory` per resource.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ RUN_LENGTH: Final = 512
 class SortedKeys:
     """Strings in order, each once."""
 
-    __slots__ = ("_lasts", "_run", "_runs", "_size")
+    __slots__ = ("_lasts", "_run_length", "_runs", "_size")
 
-    def __init__(self, run: int = RUN_LENGTH) -> None:
-        self._run = run
+    def __init__(self, run_length: int = RUN_LENGTH) -> None:
+        self._run_length = run_length
         self._runs: list[list[str]] = []
         self._lasts: list[str] = []  # the last key of each run, to find a run by bisection
         self._size = 0
 
     @classmethod
-    def of(cls, keys: Iterable[str], run: int = RUN_LENGTH) -> SortedKeys:
+    def of(cls, keys: Iterable[str], run_length: int = RUN_LENGTH) -> SortedKeys:
         """From unique keys in any order."""
-        result, ordered = cls(run), sorted(keys)
-        result._runs = [ordered[start : start + run] for start in range(0, len(ordered), run)]
+        result, ordered = cls(run_length), sorted(keys)
+        result._runs = [ordered[start : start + run_length] for start in range(0, len(ordered), run_length)]
         result._lasts = [each[-1] for each in result._runs]
         result._size = len(ordered)
         return result
@@ -52,9 +52,9 @@ class SortedKeys:
         run = self._runs[index]
         insort(run, key)
         self._lasts[index] = run[-1]
-        if len(run) > 2 * self._run:
-            self._runs[index : index + 1] = [run[: self._run], run[self._run :]]
-            self._lasts[index : index + 1] = [run[self._run - 1], run[-1]]
+        if len(run) > 2 * self._run_length:
+            self._runs[index : index + 1] = [run[: self._run_length], run[self._run_length :]]
+            self._lasts[index : index + 1] = [run[self._run_length - 1], run[-1]]
 
     def remove(self, key: str) -> None:
         """Removes a key that is present."""
@@ -101,16 +101,17 @@ def key_range(namespace: str | None) -> tuple[str, str | None]:
 
 
 class ResourceHistory:
-    """One resource."""
+    """The committed objects and the recent changes of one resource."""
 
-    __slots__ = ("_dropped", "_history", "_keys", "items", "newest")
+    __slots__ = ("_compacted", "_history", "_keys", "items", "newest")
 
     def __init__(self) -> None:
         self.items: dict[str, Item] = {}
         self.newest = Revision(0)
         self._keys = SortedKeys()
         self._history: list[StoreChange] = []
-        self._dropped = 0  # compacted entries at the front of _history; deleted when they are more than half of it
+        # So many changes at the front of _history are compacted. They are deleted when they are more than half of it.
+        self._compacted = 0
 
     def publish(self, change: StoreChange) -> None:
         """Applies one change and appends it to the history."""
@@ -144,13 +145,14 @@ class ResourceHistory:
 
     def drop_oldest_change(self) -> None:
         """Drops the oldest change of the history."""
-        self._dropped += 1
-        if self._dropped > len(self._history) // 2:
-            del self._history[: self._dropped]
-            self._dropped = 0
+        self._compacted += 1
+        if self._compacted > len(self._history) // 2:
+            del self._history[: self._compacted]
+            self._compacted = 0
 
     def changes(self, since: Revision, limit: int = 0) -> Sequence[StoreChange]:
-        start = bisect_right(self._history, since, lo=self._dropped, key=_revision)
+        """The changes with a revision above ``since``, oldest first; a limit of zero means all."""
+        start = bisect_right(self._history, since, lo=self._compacted, key=_revision)
         return self._history[start : start + limit] if limit else self._history[start:]
 
     def sorted_items(self, namespace: str | None) -> Iterator[Item]:
@@ -158,20 +160,24 @@ class ResourceHistory:
             yield self.items[key]
 
     def page(self, namespace: str | None, at: Revision, after: tuple[str, str] | None, limit: int) -> ItemPage:
+        """The objects at revision ``at`` that follow ``after`` (namespace, name); a limit of zero means all."""
         first, last = key_range(namespace)
         start = first if after is None else max(first, key_of(*after))
         previous = self._previous_states(at, start, last)
         found: list[Item] = []
-        wanted = self._items_at(previous, start, last)
-        found.extend(islice(wanted, limit) if limit > 0 else wanted)
+        items = self._items_between(previous, start, last)
+        found.extend(islice(items, limit) if limit > 0 else items)
         if not found or limit <= 0:
             return ItemPage(items=found, revision=at, more=False, remaining=0)
         end = key_of(found[-1].namespace, found[-1].name)
-        remaining = self._count(previous, end, last)
+        remaining = self._count_between(previous, end, last)
         return ItemPage(items=found, revision=at, more=remaining > 0, remaining=remaining)
 
     def _previous_states(self, at: Revision, start: str, last: str | None) -> dict[str, Item | None]:
-        """The state at revision ``at`` of every key that changed later."""
+        """The state at revision ``at`` of every key between ``start`` and ``last`` that changed after it.
+
+        ``None`` for a key that did not exist at that revision.
+        """
         previous: dict[str, Item | None] = {}
         for change in self.changes(at):
             key = key_of(change.item.namespace, change.item.name)
@@ -179,7 +185,9 @@ class ResourceHistory:
                 previous.setdefault(key, change.previous)
         return previous
 
-    def _items_at(self, previous: dict[str, Item | None], start: str, last: str | None) -> Iterator[Item]:
+    def _items_between(self, previous: dict[str, Item | None], start: str, last: str | None) -> Iterator[Item]:
+        """The items of the keys between ``start`` and ``last``, with the states of ``previous`` in place of newer
+        ones."""
         present = self._keys.between(start, last)
         if not previous:
             for key in present:
@@ -191,11 +199,11 @@ class ResourceHistory:
             if item is not None:
                 yield item
 
-    def _count(self, previous: dict[str, Item | None], end: str, last: str | None) -> int:
-        """The number of keys after ``end`` that existed."""
+    def _count_between(self, previous: dict[str, Item | None], start: str, last: str | None) -> int:
+        """The number of items that ``_items_between`` returns, computed without reading them."""
         stop = len(self._keys) if last is None else self._keys.rank(last)
-        count = stop - self._keys.rank(end) - (end in self.items)
+        count = stop - self._keys.rank(start) - (start in self.items)
         for key, item in previous.items():
-            if key > end:
+            if key > start:
                 count += (item is not None) - (key in self.items)
         return count

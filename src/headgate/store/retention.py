@@ -1,7 +1,7 @@
 """How long history is kept: by age, by number of changes, and by bytes.
 
-Clients that fall further behind must list again, as after etcd's compaction. Pure: the caller provides the time, and
-compacts to the returned revision.
+A client whose position is older must list again, as after etcd's compaction. This module does no I/O: the caller
+provides the time, and compacts the store up to the returned revision.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Retention:
 
     def __init__(self, limits: RetentionLimits) -> None:
         self.limits = limits
-        self._samples: deque[tuple[float, Revision]] = deque()
-        self._expired = Revision(0)
+        self._samples: deque[tuple[float, Revision]] = deque()  # a time, and the newest revision at that time
+        self._expired = Revision(0)  # all changes up to this revision are older than the age limit
 
     def tick(self, now_s: float, committed: Revision) -> Revision:
         """The newest revision such that all changes up to it are older than the age limit."""

@@ -1,9 +1,9 @@
 """Which rows of a damaged store can still be read, and which cannot.
 
-SQLite stops at a truncated file and at the first invalid page. Here the B-tree of the log is read page by page
-(``store/sqlite_btree.py``), with every sound frame of the write-ahead file applied, also those that SQLite drops. If a
-page cannot be read, its neighbours tell the range of its keys; rows with such keys are then searched on every leaf page
-of both files. A row counts only if it matches its checksum. Pure.
+SQLite stops at a truncated file and at the first invalid page. This module reads the B-tree of the log page by page
+(``store/sqlite_btree.py``) and applies every valid frame of the write-ahead file, also those that SQLite drops. If a
+page cannot be read, its parent page still has the range of its keys; rows with such keys are then searched on every
+leaf page of both files. A row is kept only if it matches its checksum. This module does no I/O.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MAX_LISTED_GAPS: Final = 20
 
 class SalvagedRows(msgspec.Struct, frozen=True):
     rows: Sequence[log_rows.StoredRow]
-    """The sound rows, in order of revision."""
+    """The rows that match their checksum, in order of revision."""
     head: LogHead | None
     """The newest head, if it can be read."""
     lost: Sequence[str]
@@ -42,7 +42,7 @@ class SalvagedRows(msgspec.Struct, frozen=True):
 
 
 def collect(data: Buffer, wal: WALContents, page_bytes: int, last_revision: Revision | None) -> SalvagedRows:
-    """Everything that can be read, without rows above ``last_revision``, which were refused."""
+    """All rows that can be read, except those above ``last_revision``, whose commit was answered with an error."""
     pages = Pages(data, {each.page: each.content for each in wal.images}, page_bytes)
     head = _head(pages)
     table = _log_table(pages, wal.doubtful)
@@ -59,7 +59,7 @@ def collect(data: Buffer, wal: WALContents, page_bytes: int, last_revision: Revi
             )
     gaps = [*damaged, *table.gaps]
     if gaps and not _complete(rows.values(), head):
-        spans = merged_gaps(gaps)
+        spans = merged_gaps(gaps)  # older pages of the files may still have rows in the gaps
         for key, row in _leaf_rows(pages, data, wal, page_bytes):
             if key not in rows and is_within(spans, key):
                 stored = _verified(reader, key, row)
@@ -117,6 +117,7 @@ def is_within(spans: Sequence[tuple[int, int]], key: int) -> bool:
 
 
 def _complete(rows: Iterable[log_rows.StoredRow], head: LogHead | None) -> bool:
+    """Whether these are all rows that the head counts."""
     return head is not None and LogTotals().plus(each.checksum for each in rows) == head.totals
 
 
@@ -141,4 +142,4 @@ def _lost(
             where = f"revision {first}" if first == end else f"revisions {first} to {end}"
             yield f"{where}: {gap.problem}"
     if count > _MAX_LISTED_GAPS:
-        yield f"and {count - _MAX_LISTED_GAPS} more places"
+        yield f"and {count - _MAX_LISTED_GAPS} more ranges"

@@ -1,8 +1,8 @@
 """Reads tables from the pages of an SQLite file, without SQLite.
 
-SQLite refuses a truncated file, and it changes the files when it opens them after a crash. The functions here only read
-bytes: the head before SQLite opens the file, and every readable row of a damaged file.
-The format: https://sqlite.org/fileformat2.html. Pure; the bytes come from ``store/io/database_file.py``.
+SQLite refuses a truncated file, and it changes the files when it opens them after a crash. The functions of this module
+only read bytes, which ``store/io/high_water_mark_file.py`` provides. The server reads the head in this way before
+SQLite opens the file, and every readable row of a damaged file. The format: https://sqlite.org/fileformat2.html
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class TableRows(msgspec.Struct, frozen=True):
     """The readable rows of one table, and the key ranges that could not be read."""
 
     rows: Mapping[int, Row]
-    """By key."""
+    """The rows by their keys."""
     gaps: tuple[UnreadableKeyRange, ...]
 
 
@@ -87,9 +87,9 @@ def root_pages(pages: Pages) -> dict[bytes, int]:
 
 
 def read_table(pages: Pages, root: int, doubtful: frozenset[int] = frozenset()) -> TableRows:
-    """All readable rows in the tree below ``root``. An invalid page is a gap with the keys below it.
+    """All readable rows in the tree below ``root``. The keys below an invalid page are a gap.
 
-    ``doubtful`` pages may have a newer version that is lost: they are read, and their keys are a gap too.
+    ``doubtful``: pages that may have a newer version, which is lost. They are read, but their keys are a gap, too.
     """
     rows: dict[int, Row] = {}
     gaps: list[UnreadableKeyRange] = []
@@ -123,6 +123,7 @@ def rows_on_leaf(pages: Pages, page: bytes, number: int) -> Iterator[tuple[int, 
 
 
 def _start(number: int) -> int:
+    """Where the header of a page begins: page 1 begins with the header of the file."""
     return _FILE_HEADER_BYTES if number == 1 else 0
 
 
@@ -154,6 +155,8 @@ def _children(page: bytes, number: int, above: int, upto: int) -> list[tuple[int
 def _cells(
     pages: Pages, page: bytes, number: int, gaps: list[UnreadableKeyRange], above: int, upto: int
 ) -> Iterator[tuple[int, Row]]:
+    """The rows of a leaf page with their keys. A malformed row is added to ``gaps``; a malformed page raises an
+    exception."""
     if page[_start(number)] != _LEAF:
         raise UnreadablePage(f"page {number} is malformed")
     before = above
@@ -193,6 +196,7 @@ def _payload(pages: Pages, page: bytes, offset: int, size: int) -> bytes:
 
 
 def _record(payload: bytes) -> Row:
+    """The columns of a row: a header with their types, then their values."""
     header_bytes, offset = _varint(payload, 0)
     serial_types: list[int] = []
     while offset < header_bytes:
@@ -228,6 +232,7 @@ def _value(payload: bytes, offset: int, serial_type: int) -> tuple[Value, int]:
 
 
 def _varint(data: bytes, offset: int) -> tuple[int, int]:
+    """An integer in SQLite's variable-length format, and the offset after it."""
     value = 0
     for index in range(8):
         byte = data[offset + index]

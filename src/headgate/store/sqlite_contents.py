@@ -1,6 +1,6 @@
 """The format, the head and the log of a store, read from its files without SQLite.
 
-Pure; the bytes come from ``store/io/high_water_mark_file.py`` and ``store/io/salvage.py``.
+This module does no I/O; the bytes come from ``store/io/high_water_mark_file.py`` and ``store/io/salvage.py``.
 """
 
 from __future__ import annotations

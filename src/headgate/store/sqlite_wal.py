@@ -1,9 +1,9 @@
 """Reads SQLite's write-ahead file: the frames that SQLite will apply, and those that it will drop.
 
 After a crash SQLite applies the complete commits before the first frame with a wrong checksum, and drops the rest
-without an error. The checksum of a frame continues from that of the frame before it, which is stored too; so frames
-after the wrong one can still be verified. Pure; the bytes come from ``store/io/high_water_mark_file.py``.
-The format: https://sqlite.org/fileformat2.html#the_write_ahead_log
+without an error. The checksum of a frame is computed from that of the frame before it, and both are stored; so frames
+after the wrong one can still be verified. This module does no I/O; the bytes come from
+``store/io/high_water_mark_file.py``. The format: https://sqlite.org/fileformat2.html#the_write_ahead_log
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class WALContents(msgspec.Struct, frozen=True):
     pages: Mapping[int, bytes] = {}
     """What SQLite applies: the newest image of each page in the commits before the first wrong frame."""
     lost_commits: int = 0
-    """How many commits seem to end after the last one that SQLite applies."""
+    """How many commits that SQLite drops end in the file, as far as their frames can be recognized."""
     images: Sequence[PageImage] = ()
     """With ``every_frame``: all frames with a right checksum, oldest first, up to the end of the last commit."""
     doubtful: frozenset[int] = frozenset()
@@ -43,7 +43,7 @@ class WALContents(msgspec.Struct, frozen=True):
 
 
 def read(data: bytes, page_bytes: int, *, every_frame: bool = False) -> WALContents:
-    """With ``every_frame``, also reads frames after the first wrong one."""
+    """The content of the write-ahead file ``data``. With ``every_frame``, also of frames after the first wrong one."""
     step = _FRAME_BYTES + page_bytes
     count = max(len(data) - _HEADER_BYTES, 0) // step
     if not count:
@@ -51,8 +51,8 @@ def read(data: bytes, page_bytes: int, *, every_frame: bool = False) -> WALConte
     frames = [data[offset : offset + step] for offset in range(_HEADER_BYTES, _HEADER_BYTES + count * step, step)]
     byte_order = ">" if struct.unpack_from(">I", data) == (_BIG_ENDIAN_MAGIC,) else "<"
     first = _checksum((0, 0), data[:24], byte_order)
-    sound = first == _stored_checksum(data, 24)
-    salt = data[16:24] if sound else frames[0][8:16]  # the first frame has the salt too
+    sound = first == _stored_checksum(data, 24)  # whether the header of the file matches its checksum
+    salt = data[16:24] if sound else frames[0][8:16]  # each frame repeats the salt of the header
     committed_frames = _committed_frames(frames, first, salt, byte_order) if sound else 0
     pages = {_page(frame): frame[_FRAME_BYTES:] for frame in frames[:committed_frames]}
     rest = frames[committed_frames:]

@@ -1,8 +1,9 @@
-"""A heap of named items with lazy deletion: the least item first, and any item can be replaced or removed.
+"""A heap of named items with lazy deletion: the item with the least sort key is first, and any item can be replaced or
+removed by its name.
 
-A removed or replaced entry stays in the heap until it reaches the top or such entries are the majority, so each change
-costs the logarithm, and the heap does not grow with removed items. :class:`Heap` has any sort keys; it is used for the
-scheduler's queues. :class:`DeadlineHeap` has times.
+A removed or replaced entry stays in the heap until it comes first, or until such entries are the majority. So each
+change costs logarithmic time, and the heap does not grow with removed items. In a :class:`Heap` the sort keys are any
+comparable values; in a :class:`DeadlineHeap` they are times.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _Entry = tuple[Any, int, Any]
 
 
 class Heap(Generic[Name]):
-    """Names with sort keys. Equal keys leave in the order of insertion."""
+    """Names with sort keys. Names with equal keys are popped in the order of insertion."""
 
     __slots__ = ("_count", "_entries", "_live")
 
@@ -42,6 +43,7 @@ class Heap(Generic[Name]):
         return ((key, name) for key, _, name in self._live.values())
 
     def put(self, name: Name, key: Any) -> None:
+        """Add a name, or give it another sort key."""
         self._count += 1
         entry = (key, self._count, name)
         self._live[name] = entry
@@ -68,6 +70,7 @@ class Heap(Generic[Name]):
         return None
 
     def pop(self) -> Name | None:
+        """Remove and return the name with the least key; None if the heap is empty."""
         first = self.first()
         if first is None:
             return None
@@ -82,7 +85,7 @@ class Heap(Generic[Name]):
 
 
 class DeadlineHeap(Heap[Name]):
-    """Names with the time at which each is due. Pure: the owner of the heap provides the time."""
+    """Names with the time at which each is due. The owner of the heap provides the time."""
 
     __slots__ = ()
 

@@ -2,9 +2,10 @@
 
 Units with the same registered events are in one ranked list; the lists are indexed by topic and hint. An event costs
 only the units it wakes: a topic without units costs nothing, a hint is evaluated once for all units that share it, and
-other units are not touched. A woken unit stays parked until it is released or parked again, so a consumer may stop at
-any time without moving the rest. One lot has one order: the keys of all its units must be comparable. The engine
-decides what a woken unit does (``scheduling/queue/scheduling_queue.py``).
+other units are not touched. A woken unit stays parked until it is released or parked again, so a caller may stop the
+iteration at any time. All units of one lot have comparable order keys. The owner of the lot decides what a unit is and
+what happens to a woken unit: units are pods in ``scheduling/queue/scheduling_queue.py``, and groups of workloads in
+``quota/queues/queue_manager.py``.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from headgate.waiting.ranked_list import RankedList
 Unit = TypeVar("Unit", bound=Hashable)
 Reason = TypeVar("Reason")
 RegisteredEvents = tuple[ClusterEventWithHint, ...]
+"""The events that may wake a unit."""
 
 
 class ParkingInfo(msgspec.Struct, Generic[Reason], frozen=True):
@@ -49,6 +51,8 @@ class _ParkedUnit(msgspec.Struct, Generic[Reason], frozen=True, gc=False):
 
 
 class ParkingLot(Generic[Unit, Reason]):
+    """``wakers`` of a unit: the events that it registered for."""
+
     def __init__(self) -> None:
         self._parked: dict[Unit, _ParkedUnit[Reason]] = {}
         self._lists: dict[RegisteredEvents, RankedList] = {}
@@ -130,7 +134,8 @@ class ParkingLot(Generic[Unit, Reason]):
         return self._deadlines.next_deadline_s()
 
     def position(self, unit: Unit, topic: Topic | None = None) -> int | None:
-        """The number of units before this one, among those with the same registered events or of the topic."""
+        """The number of units before this one: among those with the same registered events or, if a ``topic`` is given,
+        among those that registered for the topic. None if the unit is not parked."""
         parked = self._parked.get(unit)
         if parked is None:
             return None

@@ -1,9 +1,9 @@
 """What may wake a parked unit: a topic, and a queueing hint that checks the event.
 
-A topic is any hashable key and the cheap part: units that did not register it are never checked. A hint is the
-expensive part: it reads the event. Hints are compared by equality, and equal hints are evaluated once per event for all
-their units; a hint must therefore depend on what its units share (a shape), not on one unit. ``parking_lot.py`` holds
-the units.
+A unit is what waits, such as a pod. A topic is any hashable key, such as a resource and an action: an event costs
+nothing for units that did not register one of its topics. A hint costs more, because it reads the event. Equal hints
+are evaluated once per event for all units that have them; a hint must therefore depend on what these units share (a
+shape), not on one unit. ``parking_lot.py`` holds the units.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ Topic = Hashable
 
 
 class WakeUpEvent(Protocol):
-    """An event that may wake the units that registered one of its topics; only ``target``, if it has one."""
+    """An event that may wake the units that registered one of its ``topics``. If it has a ``target``, it may wake only
+    this unit."""
 
     @property
     def topics(self) -> Sequence[Topic]: ...
@@ -27,6 +28,8 @@ class WakeUpEvent(Protocol):
 
 
 class QueueingHint(Protocol):
+    """Checks an event. Equal hints must give equal results."""
+
     def matches(self, event: Any, /) -> bool:
         """Whether the event may end the wait. A wrong True costs an attempt; a wrong False leaves the unit waiting."""
 
@@ -34,7 +37,8 @@ class QueueingHint(Protocol):
 
 
 class ClusterEventWithHint(msgspec.Struct, frozen=True):
-    """``own``: only events of the unit itself count, so the unit is not indexed by the topic."""
+    """An event that a unit registers for. ``guard``: the queueing hint that checks each event of the ``topic``; None
+    accepts all. ``own``: only events whose ``target`` is the unit count, so the unit is not indexed by the topic."""
 
     topic: Topic
     guard: QueueingHint | None = None
@@ -42,6 +46,7 @@ class ClusterEventWithHint(msgspec.Struct, frozen=True):
 
 
 def hint_matches(hint: QueueingHint | None, event: WakeUpEvent) -> bool:
+    """Whether the hint accepts the event; without a hint every event is accepted."""
     if hint is None:
         return True
     try:

@@ -1,7 +1,7 @@
 """A sorted list with ranks that may change during iteration.
 
 It is a list of short sorted lists, so that insertion, removal and lookup cost the time of a short list. An iteration
-keeps the last entry and not an index, so it survives every change. Entries are unique and ordered by ``<``.
+keeps the last entry and not an index, so it stays valid after every change. Entries are unique and ordered by ``<``.
 ``parking_lot.py`` uses one for all units with the same registered events.
 """
 
@@ -53,9 +53,10 @@ class RankedList:
         last = self._chunks[0][0] if self._chunks else None
         while last is not None:
             yield last
-            last = self._after(last)
+            last = self._next_entry(last)
 
-    def _after(self, entry: Entry) -> Entry | None:
+    def _next_entry(self, entry: Entry) -> Entry | None:
+        """The first entry after this one, which need not be in the list."""
         index = self._chunk_of(entry)
         if index == len(self._chunks):
             return None

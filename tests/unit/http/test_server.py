@@ -129,6 +129,25 @@ def test_pipelined_requests_are_answered_in_order_even_if_one_is_slow(run: Run) 
 
 
 @on_both_loops
+def test_a_server_that_closes_after_responses_still_accepts_connections(run: Run) -> None:
+    """The request that was in progress gets the header, too."""
+
+    async def scenario() -> None:
+        server = HTTPServer(EchoHandler(), LIMITS, None)
+        async with server.listening("127.0.0.1", 0) as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(POST + b"Content-Length: 2\r\n\r\n{}" + POST + b"Content-Length: 2\r\n\r\n{")
+            assert b"Connection: close" not in await reader.readuntil(b"2:{}")
+            server.close_after_responses()
+            writer.write(b"}")
+            assert b"Connection: close" in await reader.read()
+            writer.close()
+            assert b"Connection: close" in await exchange(port, b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n", ends=False)
+
+    run(scenario())
+
+
+@on_both_loops
 def test_a_client_that_closes_its_half_gets_every_response(run: Run) -> None:
     """More requests than one turn of the event loop handles."""
 
@@ -173,7 +192,7 @@ def test_a_stream_is_closed_when_its_client_disconnects() -> None:
         (b"POST /long HTTP/1.1\r\nHost: x\r\nContent-Length: 101\r\n\r\n" + b"x" * 101, 200, b"101:xxxxxxxxxx"),
         (b"POST /unread HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\nx", 413, b"0:"),
         (POST + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400, b"invalid byte in chunk length\n"),
-        (POST + b"Content-Length: 50\r\n\r\nx", 408, b"no whole body came in time\n"),
+        (POST + b"Content-Length: 50\r\n\r\nx", 408, b"the body was not complete in time\n"),
         (b"GET /bug HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 500, b"Internal Server Error\n"),
         (b"GET /a HTTP/1.1\r\n\r\n", 400, b"400 Bad Request: missing required Host header"),
         (b"GET a HTTP/1.1\r\n\r\n", 400, b"400 Bad Request"),

@@ -11,6 +11,13 @@ def test_an_empty_text_gives_the_defaults() -> None:
     assert parse_feature_gates("") == DEFAULTS
 
 
+def test_the_designs_are_on_or_off_by_default() -> None:
+    """Alpha is off: KEP-6915 and its alternative. Beta is on: KEP-6143. Pods opt in to the queue gate one by one."""
+    defaults = gate_values(DEFAULTS)
+    assert (defaults["SchedulingGatedBy"], defaults["ActivationLabels"]) == (False, False)
+    assert (defaults["PodIntegrationFastQuotaRelease"], defaults["QueueAllocationGate"]) == (True, True)
+
+
 def test_each_gate_can_be_set() -> None:
     assert parse_feature_gates(
         "PodSchedulingReadiness=false, MutablePodResourcesForSuspendedJobs=true"

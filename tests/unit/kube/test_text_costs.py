@@ -6,7 +6,6 @@ import importlib
 import inspect
 import pkgutil
 import re
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
@@ -14,9 +13,9 @@ from typing import Any
 
 import pytest
 
-import garbage_collector
 import headgate
 import lru_caches
+from cost_growth import SMALL_S, TIMES, cpu_s, too_steep
 from headgate.apimachinery import field_selectors, ip_addresses, jsonpath
 from headgate.apimachinery.validation.workloads.completion_indexes import count_indexes
 from headgate.kube import cron, labels, names, quantity, timestamps
@@ -24,10 +23,6 @@ from headgate.kube.integers import OUT_OF_RANGE, read_integer, read_natural, sca
 from headgate.nodes import behaviour
 
 _SIZE = 20_000
-_FACTOR = 8
-_MAX_GROWTH = 14.0
-_SMALL_S = 0.001
-_ROUNDS = 4
 
 Text = Callable[[int], str]
 
@@ -122,28 +117,14 @@ _CACHES = lru_caches.of_headgate()
 def _cpu_s(run: Callable[[], object]) -> float:
     for cache in _CACHES:
         cache.cache_clear()  # a text that was parsed before costs nothing
-    began = time.thread_time()
-    run()
-    return time.thread_time() - began
-
-
-def _is_linear(run: Callable[[str], object], make_text: Text) -> bool:
-    small_text, large_text = make_text(_SIZE), make_text(_SIZE * _FACTOR)
-    large = float("inf")
-    with garbage_collector.switched_off():
-        small = min(_cpu_s(lambda: run(small_text)) for _ in range(_ROUNDS))
-        for _ in range(_ROUNDS):
-            small = min(small, _cpu_s(lambda: run(small_text)))
-            large = min(large, _cpu_s(lambda: run(large_text)))
-            if large <= _MAX_GROWTH * max(small, _SMALL_S):
-                return True
-    return False
+    return cpu_s(run)
 
 
 @pytest.mark.parametrize(("name", "index"), _CASES)
 def test_parse_time_is_linear_in_the_length(name: str, index: int) -> None:
     parse, texts = _PARSERS[name]
-    assert _is_linear(parse, texts[index])
+    small, large = texts[index](_SIZE), texts[index](_SIZE * TIMES)
+    assert not too_steep(lambda: _cpu_s(lambda: parse(small)), lambda: _cpu_s(lambda: parse(large)))
 
 
 _PUMPS = (
@@ -206,7 +187,7 @@ def _slowest_s(pattern: re.Pattern[Any], method: str, size: int) -> float:
         subject = text if isinstance(pattern.pattern, str) else text.encode()
         run = partial(match, subject)
         took = _cpu_s(run)
-        if took > _SMALL_S:
+        if took > SMALL_S:
             took = min(took, _cpu_s(run), _cpu_s(run))
         worst = max(worst, took)
     return worst
@@ -215,13 +196,12 @@ def _slowest_s(pattern: re.Pattern[Any], method: str, size: int) -> float:
 def test_no_regular_expression_backtracks_quadratically() -> None:
     """Two thousand characters take a few milliseconds; a quadratic expression takes longer."""
     expressions = _expressions()
-    with garbage_collector.switched_off():
-        slow = {
-            place: f"{took * 1000:.1f} ms"
-            for place, (pattern, methods) in expressions.items()
-            for method in methods
-            if (took := _slowest_s(pattern, method, 2_000)) > 0.008
-        }
+    slow = {
+        place: f"{took * 1000:.1f} ms"
+        for place, (pattern, methods) in expressions.items()
+        for method in methods
+        if (took := _slowest_s(pattern, method, 2_000)) > 0.008
+    }
     assert slow == {}
 
 

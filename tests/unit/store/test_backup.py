@@ -31,11 +31,11 @@ def data(tmp_path: Path) -> Path:
 
 
 def names(store: Store) -> list[str]:
-    return [item.name for item in store.peek_all("pods", None)]
+    return [item.name for item in store.list_applied("pods", None)]
 
 
 def items(store: Store) -> list[Item]:
-    return list(store.peek_all("pods", None))
+    return list(store.list_applied("pods", None))
 
 
 def files(folder: Path) -> list[str]:
@@ -180,7 +180,7 @@ def test_a_file_that_a_server_has_open_is_not_taken_for_a_backup(data: Path, tmp
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda path: None, "is not there"),
+        (lambda path: None, "does not exist"),
         (lambda path: path.write_bytes(b""), "is empty"),
         (lambda path: path.write_bytes(b"hello " * 1000), "is not a Headgate store"),
     ],

@@ -84,7 +84,7 @@ def test_writes_that_arrive_during_a_commit_share_the_next_one(tmp_path: Path) -
         later = [committer.flush(put(store, f"n{number}")) for number in range(20)]
         assert store.committed == 0
         assert store.read("pods", "a", "first") is None
-        assert store.peek("pods", "a", "first") is not None
+        assert store.read_applied("pods", "a", "first") is not None
         disk.go.set()
         await first
         assert store.committed == 1
@@ -116,7 +116,7 @@ def test_a_failed_commit_rolls_back_all_staged_writes_and_the_next_write_succeed
         await committer.flush(new)
         with pytest.raises(CommitFailed):
             await committer.flush(unflushed)  # a later commit must not make a lost write look safe
-        assert [item.name for item in store.peek_all("pods", None)] == ["kept", "new"]
+        assert [item.name for item in store.list_applied("pods", None)] == ["kept", "new"]
 
     assert [change.item.name for change in run_scenario(tmp_path, scenario)] == ["kept", "new"]
 

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from headgate.store.io.database_file import FILE, StoreDamagedError, StoreError
+from headgate.store.io.high_water_mark_file import read_marks, refuse_rollback_journal
 from headgate.store.io.journal import Journal
+from headgate.store.io.salvage import salvage
+from headgate.store.item import Revision
 from torture import byte_flips
 
 
@@ -111,3 +114,30 @@ def test_a_refused_file_releases_the_folder(folder: Path) -> None:
     (folder / FILE).write_bytes(sound)
     journal = Journal.open(folder)
     journal.close(journal.load().committed)
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {each.name: each.read_bytes() for each in folder.iterdir() if each.is_file() and each.name != "lock"}
+
+
+def test_a_rollback_journal_beside_a_store_is_refused_and_nothing_is_changed(folder: Path) -> None:
+    """SQLite would write the pages in the journal over those of the store."""
+    journal = folder / f"{FILE}-journal"
+    journal.write_bytes(bytes.fromhex("d9d505f920a163d7") + bytes(504))
+    before = _files(folder)
+    for use in (Journal.open, lambda path: salvage(path, lambda done, total: None)):
+        with pytest.raises(StoreError, match="is a rollback journal, which does not belong to this store"):
+            use(folder)
+    assert _files(folder) == before
+    journal.unlink()
+    loaded, store = byte_flips.load(folder)
+    loaded.close(store.committed)
+
+
+def test_a_store_whose_creation_was_interrupted_may_have_a_rollback_journal(tmp_path: Path) -> None:
+    Journal.open(tmp_path).close(Revision(0))
+    (tmp_path / f"{FILE}-journal").write_bytes(bytes.fromhex("d9d505f920a163d7"))
+    marks = read_marks(tmp_path)
+    assert marks is not None
+    assert not marks.newest.commits
+    refuse_rollback_journal(tmp_path, marks)

@@ -79,7 +79,7 @@ class StoreHarness:
 def names(folder: Path) -> list[str]:
     journal, store = byte_flips.load(folder)
     journal.close(store.committed)
-    return [item.name for item in store.peek_all("pods", None)]
+    return [item.name for item in store.list_applied("pods", None)]
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ def total_size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.glob(f"{FILE}*") if not path.name.endswith("-shm"))
 
 
-def test_the_file_reaches_a_plateau_while_writes_and_compaction_go_on(fast_folder: Path) -> None:
+def test_the_file_reaches_a_plateau_during_writes_and_compactions(fast_folder: Path) -> None:
     measured: list[int] = []
 
     async def work() -> None:

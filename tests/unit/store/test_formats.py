@@ -52,7 +52,7 @@ def content(folder: Path) -> object:
 def objects(folder: Path) -> list[Item]:
     journal, store = byte_flips.load(folder)
     journal.close(store.committed)
-    return list(store.peek_all("pods", None))
+    return list(store.list_applied("pods", None))
 
 
 def version(folder: Path) -> int:

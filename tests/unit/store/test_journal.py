@@ -33,7 +33,7 @@ def save(store: Store, journal: Journal, superseded: list[Revision] | None = Non
 
 
 def contents(store: Store) -> dict[str, Item]:
-    return {item.name: item for item in store.peek_all("pods", None)}
+    return {item.name: item for item in store.list_applied("pods", None)}
 
 
 def reopen(folder: Path) -> Store:
@@ -202,7 +202,7 @@ def test_a_commit_that_failed_but_reached_the_disk_is_undone_by_the_next_one(tmp
     assert sorted(contents(reopen(tmp_path))) == ["one", "two"]
 
 
-def test_a_second_process_is_refused_and_told_what_to_do(tmp_path: Path) -> None:
+def test_a_second_process_is_refused_with_a_hint(tmp_path: Path) -> None:
     journal = Journal.open(tmp_path)
     with pytest.raises(StoreError) as refusal:
         Journal.open(tmp_path)

@@ -42,7 +42,7 @@ def build(folder: Path, rows: int = ROWS) -> list[Item]:
             byte_flips.commit(store, journal)
     byte_flips.commit(store, journal)
     journal.close(store.committed)
-    return list(store.peek_all("pods", None))
+    return list(store.list_applied("pods", None))
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Item]]:
 def items(folder: Path) -> list[Item]:
     journal, store = byte_flips.load(folder)
     journal.close(store.committed)
-    return list(store.peek_all("pods", None))
+    return list(store.list_applied("pods", None))
 
 
 def lost_revisions(lost: Sequence[str], highest: int) -> set[int]:

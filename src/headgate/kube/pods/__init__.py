@@ -1,1 +1,1 @@
-"""Facts about pods that engines need: requests, termination, equality, templates."""
+"""Functions about pods that several packages use: requests, LimitRange defaults, termination, comparison of specs."""

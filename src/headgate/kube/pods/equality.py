@@ -1,8 +1,8 @@
 """Compares pod specs whose JSON may differ: an empty field equals an absent one, ``1000m`` equals ``1``.
 
-The API server compares decoded objects, where an empty list equals an absent one and amounts are numbers. In a wire
-object, whether zero equals absent depends on the field, so these fields are listed here. An absent field that is *not*
-listed differs from every value except ``""``, ``[]`` and ``null``.
+The API server compares decoded objects, in which an empty list equals an absent one and quantities are numbers. In
+JSON, a zero equals an absent value only for some fields. ``_ZERO_IS_ABSENT`` and ``_EMPTY_IS_ABSENT`` list them. For
+all other fields, only ``""``, ``[]`` and ``null`` equal an absent field.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ _EMPTY_IS_ABSENT: Final = frozenset(
         "podAffinityTerm",
     }
 )
-_AMOUNTS: Final = frozenset({"limits", "requests", "overhead", "allocatedResources"})
-_AMOUNT: Final = frozenset({"sizeLimit", "divisor"})
+_RESOURCE_LIST_FIELDS: Final = frozenset({"limits", "requests", "overhead", "allocatedResources"})
+_QUANTITY_FIELDS: Final = frozenset({"sizeLimit", "divisor"})
 
 
-def same_spec(new: dict[str, Any] | None, old: dict[str, Any] | None) -> bool:
+def semantically_equal(new: dict[str, Any] | None, old: dict[str, Any] | None) -> bool:
     """Compares two pod specs, or the same part of two pod specs."""
     return new == old or _same_object(new or {}, old or {}, is_container=False)
 
@@ -74,10 +74,10 @@ def _same_field(field: str, new: Any, old: Any, is_container: bool) -> bool:
         return True
     if _is_absent(field, new, is_container) or _is_absent(field, old, is_container):
         return _is_absent(field, new, is_container) and _is_absent(field, old, is_container)
-    if field in _AMOUNT:
+    if field in _QUANTITY_FIELDS:
         return quantity.amount(new) == quantity.amount(old)
     if isinstance(new, dict) and isinstance(old, dict):
-        if field in _AMOUNTS:
+        if field in _RESOURCE_LIST_FIELDS:
             return new.keys() == old.keys() and all(_same_amount(new[name], old[name]) for name in new)
         return _same_object(new, old, is_container=False)
     if isinstance(new, list) and isinstance(old, list):

@@ -18,7 +18,7 @@ _FILLED: Final = (("requests", "defaultRequest", "request"), ("limits", "default
 
 
 def container_defaults(limits: Iterable[Mapping[str, Any]]) -> ContainerDefaults:
-    """``limits``: ``spec.limits`` of one LimitRange. A later limit of the same resource wins."""
+    """``limits``: ``spec.limits`` of one LimitRange. Of several limits of one resource the last applies."""
     listed = [limit for limit in limits if limit.get("type") == "Container"]
     found: dict[str, dict[str, Any]] = {}
     for field, source, _ in _FILLED:

@@ -1,4 +1,4 @@
-"""JSON as Go's encoding/json prints it, for texts that clients compare byte by byte.
+"""JSON as Go's encoding/json writes it, for texts that clients compare byte by byte.
 
 Go escapes the characters that are special in HTML, and two line separators that JavaScript does not allow. None of them
 can occur outside of a string in JSON, so they are escaped in the text.

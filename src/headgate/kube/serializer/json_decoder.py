@@ -8,6 +8,7 @@ lone surrogates, huge numbers), and then a slow decoder is used. Integers stay i
 from __future__ import annotations
 
 import codecs
+import gc
 import json
 import math
 import re
@@ -21,15 +22,21 @@ from headgate.kube.field_errors import quote
 from headgate.kube.serializer.json_syntax import MAX_DEPTH, syntax_error
 
 MAX_REPORTED_DUPLICATES: Final = 100
-_MAX_WHOLE: Final = 1e21  # from this number on JSON prints an exponent
-_MAX_EXPLAINED_BYTES: Final = 1 << 17  # finding the first error with Go's message is slow
+INT64: Final = range(-(1 << 63), 1 << 63)
+_MAX_WHOLE: Final = 1e21  # from this number on Go writes an exponent
+_MAX_EXPLAINED_BYTES: Final = 1 << 17  # a longer body gets a general message: finding the first error is slow
 _HUGE_INTEGER: Final = re.compile(rb"[0-9]{4000}")  # Python's int raises above 4,300 digits
-MAX_NODES: Final = 250_000
-"""The limit for keys, values and containers of a long document. No other thread runs during the C decoder, which takes
-0.1 to 0.2 microseconds per node."""
-MAX_DENSE_BYTES: Final = 1536 * 1024
-"""A document up to this length, which is the limit of the store, may have any number of nodes."""
-TOO_MANY_NODES: Final = f"limit is {MAX_NODES} keys and values in a document of more than {MAX_DENSE_BYTES} bytes"
+MAX_JSON_VALUES: Final = 250_000
+"""The maximum number of keys and values (objects and lists included) in a document that is longer than
+:data:`MAX_UNCOUNTED_BYTES`. The C decoder takes 0.1 to 0.2 microseconds for each of them, and no other thread can run
+meanwhile."""
+MAX_UNCOUNTED_BYTES: Final = 1536 * 1024
+"""In a document up to this length, keys and values are not counted. The length is the maximum size of a stored
+object."""
+_LONG_BYTES: Final = 64 * 1024
+TOO_MANY_JSON_VALUES: Final = (
+    f"limit is {MAX_JSON_VALUES} keys and values in a document of more than {MAX_UNCOUNTED_BYTES} bytes"
+)
 _TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[,:\[{]', re.DOTALL)
 
 
@@ -39,19 +46,19 @@ _QUOTE: Final = ord('"')
 class ParsedBody(msgspec.Struct, frozen=True):
     """A body as a plain value, or its error.
 
-    ``duplicates`` are complete messages (``duplicate field "spec.x"``) for callers that use the value directly, such as
-    patches. An object with repeated keys is a :class:`DuplicateKeysObject`, from which ``codec.convert`` makes its own
-    messages.
+    ``duplicate_errors``: messages about repeated keys (``duplicate field "spec.x"``), for callers that do not call
+    ``codec.convert``, such as patches. ``codec.convert`` does not read them: a JSON object with repeated keys is a
+    :class:`DuplicateKeysObject` in ``value``, and ``codec.convert`` makes its messages from that.
     """
 
     value: Any = None
-    duplicates: tuple[str, ...] = ()
+    duplicate_errors: tuple[str, ...] = ()
     error: str | None = None
     is_yaml: bool = False
 
 
 class DuplicateKeysObject(dict[str, Any]):
-    """A JSON object with repeated keys. As a dict the last one wins; ``pairs`` has them all, in order."""
+    """A JSON object with repeated keys. The dict has the last value of each key; ``pairs`` has all, in order."""
 
     __slots__ = ("pairs",)
 
@@ -61,7 +68,8 @@ class DuplicateKeysObject(dict[str, Any]):
 
 
 class NumberLiteral(float):
-    """A number that would be printed differently than it was written (``1e3``, ``1.50``), with its original text."""
+    """A number whose text differs from the one that Python writes for it (``1e3``, ``1.50``), with its original
+    text."""
 
     __slots__ = ("text",)
     text: str
@@ -76,21 +84,24 @@ class _TooLarge(ValueError):
     """A number that is too large for a float."""
 
 
-Numbers = Literal["plain", "spelled", "whole"]
+Numbers = Literal["plain", "literal", "whole"]  # see decode_json
 
 
 def decode_json(body: bytes, *, numbers: Numbers = "plain") -> ParsedBody:
     """Decodes ``body``.
 
-    ``numbers``: ``spelled`` keeps unusual spellings as :class:`NumberLiteral`, for ``convert``, which quotes them;
-    ``whole`` converts floats without a fraction to integers, as decoding YAML does.
+    ``numbers``: ``literal`` makes a :class:`NumberLiteral` of a number that Python would write differently, because
+    ``codec.convert`` shows the original text in its errors; ``whole`` converts floats without a fraction to integers,
+    as decoding YAML does.
     """
-    if _has_too_many_nodes(body):
-        return ParsedBody(error=TOO_MANY_NODES)
+    if _has_too_many_values(body):
+        return ParsedBody(error=TOO_MANY_JSON_VALUES)
     decoder, read_float = _DECODERS[numbers]
     try:
-        value = decoder.decode(body)
+        value = _decode_without_collection(decoder, body)
         encoded = _encode(value)
+        # The C decoder keeps only the last value of a repeated key. If the value, encoded again, has as many strings as
+        # the body, then no key is repeated.
         if encoded == body.rstrip() or _count_delimiters(encoded) == _count_delimiters(body):
             return _check_depth(body, value)
     except (ValueError, RecursionError, TypeError):  # TypeError: a NumberLiteral cannot be encoded
@@ -98,11 +109,23 @@ def decode_json(body: bytes, *, numbers: Numbers = "plain") -> ParsedBody:
     return _decode_slowly(body, read_float)
 
 
-def _has_too_many_nodes(body: bytes) -> bool:
-    """Counts nodes without decoding: one for each token that begins a node. Tokens in strings do not count."""
-    if len(body) <= MAX_DENSE_BYTES or sum(map(body.count, (b",", b":", b"[", b"{"))) <= MAX_NODES:
+def _decode_without_collection(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
+    """Decoding makes no garbage. A collection of many new objects would make this step, which keeps the interpreter
+    lock, about twice as long; it comes later, as a step of its own."""
+    if not gc.isenabled() or len(body) <= _LONG_BYTES:
+        return decoder.decode(body)
+    gc.disable()
+    try:
+        return decoder.decode(body)
+    finally:
+        gc.enable()
+
+
+def _has_too_many_values(body: bytes) -> bool:
+    """Counts keys and values without decoding: one for each ``,``, ``:``, ``[`` and ``{`` that is not in a string."""
+    if len(body) <= MAX_UNCOUNTED_BYTES or sum(map(body.count, (b",", b":", b"[", b"{"))) <= MAX_JSON_VALUES:
         return False
-    remaining = MAX_NODES
+    remaining = MAX_JSON_VALUES
     for token in _TOKEN.finditer(body):
         if token[0][0] != _QUOTE:
             remaining -= 1
@@ -112,8 +135,34 @@ def _has_too_many_nodes(body: bytes) -> bool:
 
 
 def integer_if_whole(number: float) -> float | int:
-    """Converts a number without a fraction to the integer that JSON prints for it."""
+    """A number without a fraction as an integer, if Go writes it without an exponent."""
     return int(Decimal(repr(number))) if number.is_integer() and abs(number) < _MAX_WHOLE else number
+
+
+def with_go_numbers(value: Any) -> Any:
+    """A deep copy with numbers as Go writes them: a float without a fraction becomes an integer, and an integer that
+    does not fit in 64 bits becomes a float."""
+    if isinstance(value, dict):  # a fast path for texts, which are the most frequent values
+        return {name: inner if inner.__class__ is str else with_go_numbers(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [with_go_numbers(item) for item in value]
+    if value.__class__ is int and value not in INT64:
+        return integer_if_whole(float(value))
+    return integer_if_whole(value) if isinstance(value, float) else value
+
+
+def has_floats(value: Any) -> bool:
+    """Whether :func:`with_go_numbers` could change anything in a decoded value. Nothing is copied."""
+    found = [value]
+    while found:
+        each = found.pop()
+        if each.__class__ is float:
+            return True
+        if each.__class__ is dict:
+            found.extend(each.values())
+        elif each.__class__ is list:
+            found.extend(each)
+    return False
 
 
 def _read_float(text: str) -> float:
@@ -123,7 +172,7 @@ def _read_float(text: str) -> float:
     return number
 
 
-def _read_spelled(text: str) -> float:
+def _read_literal(text: str) -> float:
     number = _read_float(text)
     return number if repr(number) == text else NumberLiteral(text)
 
@@ -134,7 +183,7 @@ def _read_whole(text: str) -> float | int:
 
 _DECODERS: Final = {
     name: (msgspec.json.Decoder(float_hook=read), read)
-    for name, read in (("plain", _read_float), ("spelled", _read_spelled), ("whole", _read_whole))
+    for name, read in (("plain", _read_float), ("literal", _read_literal), ("whole", _read_whole))
 }
 _encode: Final = msgspec.json.Encoder().encode
 

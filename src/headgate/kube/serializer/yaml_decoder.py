@@ -22,7 +22,13 @@ from typing import Any, Final
 import yaml
 
 from headgate.kube.field_errors import quote
-from headgate.kube.serializer.json_decoder import MAX_NODES, TOO_MANY_NODES, ParsedBody, decode_json, integer_if_whole
+from headgate.kube.serializer.json_decoder import (
+    MAX_JSON_VALUES,
+    TOO_MANY_JSON_VALUES,
+    ParsedBody,
+    decode_json,
+    integer_if_whole,
+)
 from headgate.kube.serializer.json_syntax import MAX_DEPTH
 
 Scalar = str | int | float | bool | None
@@ -48,6 +54,7 @@ class InvalidYamlScalar(Exception):
 
 
 def resolve(tag: str, text: str) -> Scalar:
+    """The value of a scalar with this tag; an empty tag means that the text decides the type."""
     if tag not in _RESOLVABLE or tag == _PREFIX + "str":
         return text
     found, value = _resolve_plain(text)
@@ -60,6 +67,7 @@ def resolve(tag: str, text: str) -> Scalar:
 
 
 def _resolve_plain(text: str) -> tuple[str, Scalar]:
+    """The type and the value of a scalar without a tag."""
     if text in _WORDS:
         word = _WORDS[text]
         return ("bool" if isinstance(word, bool) else "null" if word is None else "float"), word
@@ -80,6 +88,7 @@ def _resolve_plain(text: str) -> tuple[str, Scalar]:
 
 
 def key_text(key: Scalar) -> str:
+    """The JSON key for a YAML key, which may be a number or a boolean."""
     match key:
         case str():
             return key
@@ -91,7 +100,7 @@ def key_text(key: Scalar) -> str:
             return str(key)
     if key != key or key in (float("inf"), float("-inf")):
         return ".nan" if key != key else ".inf" if key > 0 else "-.inf"
-    # Keys are printed with the precision of 32 bits, as in the API server.
+    # As in the API server, the text of a float key has the precision of 32 bits.
     text = next(text for text in (f"{key:.{digits}e}" for digits in range(17)) if _same_in_32_bits(text, key))
     return text if not -5 < int(text.partition("e")[2]) < 6 else f"{Decimal(text):f}"
 
@@ -103,7 +112,8 @@ def _same_in_32_bits(text: str, number: float) -> bool:
         return float(text) == number
 
 
-# A node takes about 3 microseconds. The largest ConfigMap that can be stored has fewer than MAX_NODES.
+# The decoder needs about 3 microseconds per YAML node. The largest ConfigMap that can be stored has fewer nodes than
+# MAX_JSON_VALUES.
 MAX_ALIASED_NODES: Final = 50_000
 _NODE_BYTES: Final = 64  # a longer text counts as several nodes when it is repeated by aliases
 
@@ -113,15 +123,18 @@ _MERGE: Final = object()
 _NO_KEY: Final = object()
 
 
-def decode_yaml(body: bytes) -> ParsedBody:
+def decode_yaml(body: bytes, *, keys_override_merged: bool = False) -> ParsedBody:
+    """As the API server decodes it: a merge key (``<<``) sets its keys where it stands, so that the same key in the map
+    is a repeated one. ``keys_override_merged``: as YAML defines it, the map's own keys take precedence over merged
+    ones, before and after the merge key."""
     if re.match(rb"\s*\{", body):  # kubectl sends JSON with the content type of YAML
         parsed = decode_json(body, numbers="whole")
-        if parsed.error is None and not parsed.duplicates:
+        if parsed.error is None and not parsed.duplicate_errors:
             return ParsedBody(parsed.value, is_yaml=True)
-        if parsed.error == TOO_MANY_NODES:
+        if parsed.error == TOO_MANY_JSON_VALUES:
             return parsed
     try:
-        builder = _Builder()
+        builder = _Builder(keys_override_merged)
         for event in _events(body):
             builder.add_event(event)
         return ParsedBody(builder.root, tuple(builder.repeated), is_yaml=True)
@@ -139,6 +152,24 @@ def first_document(body: bytes) -> Iterator[yaml.Event]:
     """The events of the first document, up to the first error."""
     with contextlib.suppress(_YAMLError):
         yield from _events(body)
+
+
+def second_document_line(body: bytes) -> int:
+    """The line, from 1, on which the content of a second document begins; 0 if there is only one. Documents without
+    content do not count."""
+    is_past_first = False
+    try:
+        for event in yaml.parse(body, Loader=yaml.CSafeLoader):
+            is_empty = isinstance(event, yaml.ScalarEvent) and event.implicit[0] and event.value == ""
+            if is_past_first and isinstance(event, yaml.NodeEvent) and not is_empty:
+                return 1 if event.start_mark is None else event.start_mark.line + 1
+            is_past_first = is_past_first or isinstance(event, yaml.DocumentEndEvent)
+    except yaml.MarkedYAMLError as problem:
+        mark = problem.problem_mark or problem.context_mark
+        return mark.line + 1 if is_past_first and mark is not None else 0
+    except yaml.reader.ReaderError:
+        return 0
+    return 0
 
 
 def _events(body: bytes) -> Iterator[yaml.Event]:
@@ -167,10 +198,11 @@ def _with_line(problem: yaml.MarkedYAMLError) -> str:
 class _Node:
     """A list or map under construction.
 
-    ``size`` is its number of nodes and ``height`` its levels, with aliases expanded.
+    ``size`` is its number of nodes and ``height`` its levels, with aliases expanded. ``merged``: the keys that only a
+    merge key has set, and that the map's own keys override.
     """
 
-    __slots__ = ("anchor", "height", "key", "line", "seen", "size", "value")
+    __slots__ = ("anchor", "height", "key", "line", "merged", "seen", "size", "value")
 
     def __init__(self, value: Any, anchor: str | None, line: int) -> None:
         self.value = value
@@ -180,10 +212,12 @@ class _Node:
         self.height = 1
         self.key: Any = _NO_KEY
         self.seen: set[Any] = set()
+        self.merged: set[str] = set()
 
 
 class _Builder:
-    def __init__(self) -> None:
+    def __init__(self, keys_override_merged: bool = False) -> None:
+        self._keys_override_merged = keys_override_merged
         self.root: Any = None
         self.repeated: list[str] = []
         self._open: list[_Node] = []
@@ -195,8 +229,8 @@ class _Builder:
         if not isinstance(event, (yaml.NodeEvent, yaml.CollectionEndEvent)):
             return
         self._nodes += 1
-        if self._nodes > MAX_NODES:
-            raise _YAMLError(f"document has more than {MAX_NODES} nodes")
+        if self._nodes > MAX_JSON_VALUES:
+            raise _YAMLError(f"document has more than {MAX_JSON_VALUES} nodes")
         line = event.start_mark.line if event.start_mark is not None else 0
         match event:
             case yaml.AliasEvent():
@@ -284,7 +318,11 @@ class _Builder:
             raise _YAMLError("map merge requires map or sequence of maps as the value")
         for source in reversed(sources):  # earlier ones take precedence
             for key, item in source.items():
-                self._set(parent, key, item, line)
+                if not self._keys_override_merged:
+                    self._set(parent, key, item, line)
+                elif key not in parent.value or key in parent.merged:
+                    parent.value[key] = item
+                    parent.merged.add(key)
 
     def _set(self, parent: _Node, key: Any, value: Any, line: int) -> None:
         identity = (type(key), key)
@@ -292,4 +330,6 @@ class _Builder:
             text = quote(key) if isinstance(key, str) else key_text(key)
             self.repeated.append(f"line {line + 1}: key {text} already set in map")
         parent.seen.add(identity)
-        parent.value[key_text(key)] = value
+        text = key_text(key)
+        parent.merged.discard(text)
+        parent.value[text] = value

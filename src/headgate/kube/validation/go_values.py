@@ -1,7 +1,7 @@
-"""Prints invalid values that are not plain texts or numbers, as the API server does.
+"""Invalid values that are not plain texts or numbers, as the error messages of the API server show them.
 
-Error messages show the *internal* form of such a value: a named string as JSON, a struct with its Go field names and
-every field present. Only the few structs that validation prints are described here. The constructors of
+Error messages show the Go value of the *internal* API type: a named string as JSON, a struct with the names of its Go
+fields, and with empty fields. This module describes only the few structs that occur in messages. The functions of
 ``kube/field_errors.py`` take the results as values.
 """
 
@@ -67,7 +67,7 @@ _OWNER_REFERENCE: Final = ("apiVersion", "kind", "name", "uid")
 _OWNER_REFERENCE_OPTIONAL: Final = ("controller", "blockOwnerDeletion")
 
 
-def named_string(text: str | None) -> Any:
+def go_named_string(text: str | None) -> Any:
     """A value of a named string type, or a pointer to a string: printed as JSON, not in Go's quotes."""
     return msgspec.Raw(msgspec.json.encode(text))
 

@@ -13,7 +13,7 @@ from headgate.kube import names
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid, required
 from headgate.kube.labels import from_label_selector
 from headgate.kube.names import is_qualified_name, is_valid_label_value
-from headgate.kube.validation.go_values import named_string
+from headgate.kube.validation.go_values import go_named_string
 
 Object = dict[str, Any]
 
@@ -65,7 +65,7 @@ def validate_operator(expression: Object, path: str, *, any_operator: bool) -> F
             detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
             errors.append(forbidden(f"{path}.values", detail))
     elif not any_operator:
-        errors.append(invalid(f"{path}.operator", named_string(operator), "not a valid selector operator"))
+        errors.append(invalid(f"{path}.operator", go_named_string(operator), "not a valid selector operator"))
     return errors
 
 
@@ -83,7 +83,9 @@ def is_empty_selector(selector: Mapping[str, Any] | None) -> bool:
     return not (selector or {}).get("matchLabels") and not (selector or {}).get("matchExpressions")
 
 
-def selects_template(selector: dict[str, Any] | None, template: Mapping[str, Any], path: str) -> FieldErrors:
+def validate_selector_matches_template(
+    selector: dict[str, Any] | None, template: Mapping[str, Any], path: str
+) -> FieldErrors:
     """A workload must select the pods that it creates. ``path`` is the path of the template."""
     labels = template.get("metadata", {}).get("labels")
     # An invalid selector is reported elsewhere.

@@ -13,7 +13,7 @@ from typing import Any, Final
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid, required, too_long
 from headgate.kube.field_errors import quote as go_quote
 from headgate.kube.names import NameRule, is_qualified_name, name_is_dns_label, name_is_path_segment
-from headgate.kube.validation.go_values import named_string, owner_reference, owner_references
+from headgate.kube.validation.go_values import go_named_string, owner_reference, owner_references
 from headgate.kube.validation.labels import validate_labels
 
 Object = dict[str, Any]
@@ -67,10 +67,10 @@ def validate_object_meta_update(
         if (new.get(field) or "") != (old.get(field) or ""):
             errors.append(invalid(f"{path}.{field}", new.get(field) or "", IMMUTABLE))
     if (new.get("uid") or "") != (old.get("uid") or ""):
-        errors.append(invalid(f"{path}.uid", named_string(new.get("uid") or ""), IMMUTABLE))
+        errors.append(invalid(f"{path}.uid", go_named_string(new.get("uid") or ""), IMMUTABLE))
     for field in ("creationTimestamp", "deletionTimestamp"):
         if new.get(field) != old.get(field):
-            errors.append(invalid(f"{path}.{field}", named_string(new.get(field)), IMMUTABLE))
+            errors.append(invalid(f"{path}.{field}", go_named_string(new.get(field)), IMMUTABLE))
     if new.get("deletionGracePeriodSeconds") != old.get("deletionGracePeriodSeconds"):
         seconds = new.get("deletionGracePeriodSeconds")
         errors.append(invalid(f"{path}.deletionGracePeriodSeconds", seconds, IMMUTABLE))
@@ -185,7 +185,7 @@ def validate_managed_fields(entries: Sequence[Object] | None, path: str) -> Fiel
         entry_path = f"{path}[{index}]"
         operation, fields_type = entry.get("operation", ""), entry.get("fieldsType", "")
         if operation not in ("Apply", "Update"):
-            errors.append(invalid(f"{entry_path}.operation", named_string(operation), "must be `Apply` or `Update`"))
+            errors.append(invalid(f"{entry_path}.operation", go_named_string(operation), "must be `Apply` or `Update`"))
         if fields_type and fields_type != "FieldsV1":
             errors.append(invalid(f"{entry_path}.fieldsType", fields_type, "must be `FieldsV1`"))
         errors += validate_field_manager(entry.get("manager", ""), f"{entry_path}.manager")

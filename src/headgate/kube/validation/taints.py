@@ -17,7 +17,7 @@ from headgate.kube.field_errors import (
     not_supported,
     required,
 )
-from headgate.kube.validation.go_values import named_string
+from headgate.kube.validation.go_values import go_named_string
 from headgate.kube.validation.labels import validate_label_name
 from headgate.kube.validation.values import validate_text
 
@@ -36,13 +36,13 @@ def validate_tolerations(tolerations: Sequence[Object], path: str) -> FieldError
             errors += validate_label_name(key, f"{item_path}.key")
         elif operator != "Exists":
             detail = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-            errors.append(invalid(f"{item_path}.operator", named_string(operator), detail))
+            errors.append(invalid(f"{item_path}.operator", go_named_string(operator), detail))
         if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
             detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-            errors.append(invalid(f"{item_path}.effect", named_string(effect), detail))
+            errors.append(invalid(f"{item_path}.effect", go_named_string(effect), detail))
         errors += _validate_value(toleration, item_path)
         if effect and effect not in EFFECTS:
-            errors.append(not_supported(f"{item_path}.effect", named_string(effect), EFFECTS))
+            errors.append(not_supported(f"{item_path}.effect", go_named_string(effect), EFFECTS))
     return errors
 
 
@@ -56,9 +56,9 @@ def _validate_value(toleration: Object, path: str) -> FieldErrors:
         detail = "value must be empty when `operator` is 'Exists'"
         return [invalid(operator_path, value, detail)] if value else []
     if operator not in ("Lt", "Gt"):
-        return [not_supported(operator_path, named_string(operator), ("Equal", "Exists"))]
+        return [not_supported(operator_path, go_named_string(operator), ("Equal", "Exists"))]
     # Lt and Gt are behind a gate that is off in v1.35, but the list of supported values contains them.
-    return [not_supported(operator_path, named_string(operator), ("Equal", "Exists", "Lt", "Gt"))]
+    return [not_supported(operator_path, go_named_string(operator), ("Equal", "Exists", "Lt", "Gt"))]
 
 
 def validate_only_added_tolerations(new: Sequence[Object], old: Sequence[Object], path: str) -> FieldErrors:

@@ -1,6 +1,6 @@
-"""Validation of single values that many kinds share: signs, immutability, names at a path, numbers or percentages.
+"""Validation of values that occur in many kinds: nonnegative numbers, immutable fields, names, ports and percentages.
 
-Nothing here knows a kind. ``labels.py`` validates selectors; ``kube/names.py`` validates the form of names.
+The functions do not depend on a kind. ``labels.py`` validates selectors; ``kube/names.py`` validates the form of names.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ _NUMBER: Final = re.compile("[+-]?[0-9]{1,18}")
 TextRule = Callable[[str], list[str]]
 
 
-def nonnegative(value: int, path: str) -> FieldErrors:
+def validate_nonnegative(value: int, path: str) -> FieldErrors:
     return [invalid(path, value, NEGATIVE)] if value < 0 else []
 
 
-def positive(value: int, path: str) -> FieldErrors:
+def validate_positive(value: int, path: str) -> FieldErrors:
     return [invalid(path, value, NOT_POSITIVE)] if value <= 0 else []
 
 
-def nonnegative_fields(owner: Mapping[str, Any], path: str, fields: Collection[str]) -> FieldErrors:
-    """``nonnegative`` for several optional numbers of one object, in order."""
-    return [error for name in fields if name in owner for error in nonnegative(owner[name], f"{path}.{name}")]
+def validate_nonnegative_fields(obj: Mapping[str, Any], path: str, fields: Collection[str]) -> FieldErrors:
+    """``validate_nonnegative`` for several optional numbers of one object, in order."""
+    return [error for name in fields if name in obj for error in validate_nonnegative(obj[name], f"{path}.{name}")]
 
 
-def immutable(new: Any, old: Any, path: str) -> FieldErrors:
+def validate_immutable(new: Any, old: Any, path: str) -> FieldErrors:
     """The message contains ``new``. ``None`` stands for an absent value."""
     return [invalid(path, new, IMMUTABLE)] if new != old else []
 
@@ -45,16 +45,16 @@ def validate_text(rule: TextRule, value: str, path: str) -> FieldErrors:
     return [invalid(path, value, message) for message in rule(value)]
 
 
-def one_of(value: str, path: str, allowed: Collection[str]) -> FieldErrors:
+def validate_one_of(value: str, path: str, allowed: Collection[str]) -> FieldErrors:
     """An enumeration; the error lists the values in alphabetical order."""
     return [] if value in allowed else [not_supported(path, value, sorted(allowed))]
 
 
-def required_one_of(value: str, path: str, allowed: Collection[str]) -> FieldErrors:
-    return one_of(value, path, allowed) if value else [required(path)]
+def validate_required_one_of(value: str, path: str, allowed: Collection[str]) -> FieldErrors:
+    return validate_one_of(value, path, allowed) if value else [required(path)]
 
 
-def has_label(labels: Mapping[str, str], path: str, key: str, expected: str) -> FieldErrors:
+def validate_label(labels: Mapping[str, str], path: str, key: str, expected: str) -> FieldErrors:
     """``path`` is the path of the metadata."""
     if key not in labels:
         return [required(f"{path}.labels[{key}]", f"must be '{expected}'")]
@@ -63,7 +63,7 @@ def has_label(labels: Mapping[str, str], path: str, key: str, expected: str) -> 
     return []
 
 
-def domain_prefixed_path(value: str, path: str) -> FieldErrors:
+def validate_domain_prefixed_path(value: str, path: str) -> FieldErrors:
     """``acme.io/foo``: a domain, then a path within it."""
     if not value:
         return [required(path)]
@@ -74,12 +74,16 @@ def domain_prefixed_path(value: str, path: str) -> FieldErrors:
     return found + validate_text(names.is_http_path, rest, path)
 
 
-def port_number_or_name(value: int | str, path: str) -> FieldErrors:
+def validate_port_number_or_name(value: int | str, path: str) -> FieldErrors:
     """A target port: a number, or the name of a container's port."""
-    return validate_text(names.is_valid_port_name, value, path) if isinstance(value, str) else port_number(value, path)
+    return (
+        validate_text(names.is_valid_port_name, value, path)
+        if isinstance(value, str)
+        else validate_port_number(value, path)
+    )
 
 
-def repeats(values: Iterable[Hashable]) -> list[bool]:
+def are_duplicates(values: Iterable[Hashable]) -> list[bool]:
     """For each value, in order, whether it occurred before."""
     seen: set[Hashable] = set()
     found: list[bool] = []
@@ -89,14 +93,14 @@ def repeats(values: Iterable[Hashable]) -> list[bool]:
     return found
 
 
-def port_number(value: int, path: str) -> FieldErrors:
+def validate_port_number(value: int, path: str) -> FieldErrors:
     return [invalid(path, value, message) for message in names.is_valid_port_num(value)]
 
 
-def nonnegative_int_or_percent(value: int | str, path: str) -> FieldErrors:
+def validate_nonnegative_int_or_percent(value: int | str, path: str) -> FieldErrors:
     if isinstance(value, str):
         return validate_text(names.is_valid_percent, value, path)
-    return nonnegative(value, path)
+    return validate_nonnegative(value, path)
 
 
 def percent(value: int | str | None) -> int | None:
@@ -106,13 +110,13 @@ def percent(value: int | str | None) -> int | None:
     return None
 
 
-def at_most_100_percent(value: int | str | None, path: str) -> FieldErrors:
+def validate_at_most_100_percent(value: int | str | None, path: str) -> FieldErrors:
     number = percent(value)
     return [invalid(path, value, "must not be greater than 100%")] if number is not None and number > 100 else []
 
 
 def int_or_percent_value(value: int | str | None) -> int:
-    """The integer, also if it is a text, or the number of a percentage. An absent value is zero."""
+    """The integer of ``5`` and ``"5"``, and 25 of ``"25%"``. Zero if the value is absent or malformed."""
     number = percent(value)
     if number is not None:
         return number

@@ -1,8 +1,8 @@
 """Backs up a live store, restores a backup, and examines a file.
 
 A copy is made row by row in one read transaction, which sees the store at one revision and blocks no writer. Each row
-is verified as it is read, and the whole copy is read again before it gets its name: a file with that name is complete
-and sound. ``store/io/salvage.py`` saves what remains of a damaged file.
+is verified as it is read, and the whole copy is read again before it gets its name, so a file with that name is
+complete and undamaged. ``store/io/salvage.py`` keeps the readable rows of a damaged file.
 """
 
 from __future__ import annotations
@@ -119,6 +119,21 @@ def _head_at(source: sqlite3.Connection, head: LogHead, last_revision: Revision)
     return msgspec.structs.replace(head, revision=last_revision, totals=head.totals.minus(later))
 
 
+@contextlib.contextmanager
+def read_rows(path: Path, progress: Progress) -> Iterator[tuple[LogHead, Iterator[log_rows.StoredRow]]]:
+    """The head and all rows, verified, of a data folder, running or not, or of a backup. Raises ``StoreError``."""
+    at_rest = not path.is_dir()
+    file = path if at_rest else path / FILE
+    before, served = (None, False) if at_rest else _read_marks(path)
+    with _open_snapshot(file, at_rest=at_rest) as (source, head):
+        problem = _unclean_stop_problem(head) if at_rest else None
+        if problem is not None:
+            raise StoreDamagedError(file, problem)
+        last_revision = None if at_rest else _copy_limit(path, head, before, served=served)
+        rows = verified_rows(source, file, head, progress)
+        yield head, (each for each in rows if last_revision is None or each.item.revision <= last_revision)
+
+
 def restore(backup: Path, data: Path, progress: BackupProgress = NO_PROGRESS) -> BackupResult:
     """Puts a backup into the new or empty folder ``data``. Raises ``StoreError``."""
     with _open_snapshot(backup, at_rest=True) as (source, found), _empty_folder(data):
@@ -159,7 +174,7 @@ def examine(path: Path, progress: Progress, *, at_rest: bool) -> list[str]:
 
 
 def sqlite_problems(path: Path, progress: Progress, *, at_rest: bool) -> list[str]:
-    """What SQLite reports about the file."""
+    """The problems that SQLite's own check and the checksums find in the file."""
     try:
         connection = connect_reading(path, at_rest=at_rest)
     except StoreDamagedError as damaged:
@@ -198,7 +213,7 @@ def _problems(connection: sqlite3.Connection, path: Path, progress: Progress) ->
 
 @contextlib.contextmanager
 def _open_snapshot(path: Path, *, at_rest: bool) -> Iterator[tuple[sqlite3.Connection, LogHead]]:
-    """Opens a read transaction."""
+    """Opens a read transaction, and reads the head. ``at_rest``: no server uses the file."""
     with contextlib.closing(connect_reading(path, at_rest=at_rest)) as connection:
         try:
             connection.execute("BEGIN")
@@ -252,7 +267,7 @@ def _write(
         progress.probe_point("copied")
         with _open_snapshot(partial, at_rest=True) as (copy, found):
             for _ in verified_rows(copy, partial, found, progress.verifying):
-                pass
+                pass  # reading a row verifies it
         if found != head:
             raise StoreError(f"{target} does not match what was written; check the disk and try again")
         progress.probe_point("verified")
@@ -265,7 +280,8 @@ def _write(
 
 
 def write_rows(path: Path, rows: Iterable[log_rows.StoredRow], head: LogHead, probe: Callable[[str], None]) -> None:
-    """Fills a new file and syncs it. A crash leaves an incomplete file with a temporary name."""
+    """Writes the rows and the head to a new file, and syncs it. After a crash, the incomplete file still has its
+    temporary name."""
     try:
         with contextlib.closing(connect(path, head)) as connection:
             connection.execute("PRAGMA journal_mode = OFF")

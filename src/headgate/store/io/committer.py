@@ -1,4 +1,4 @@
-"""``Committer``: the event loop's interface to the disk.
+"""``Committer``: writes staged changes to the disk, on behalf of the event loop (group commit).
 
 While one commit is in progress, further writes wait, and the next commit contains all of them. A response is sent only
 after ``flush`` returns, and ``flush`` returns only after the bytes are on disk. ``store/io/journal.py`` writes to the
@@ -29,7 +29,7 @@ from headgate.store.retention import Retention, RetentionLimits
 
 _DELETES_PER_COMMIT: Final = 1_000  # spreads a large compaction over several commits
 _FAILURES_REMEMBERED: Final = 1_000
-_IMMEDIATE_COMMIT_WAITERS: Final = 8  # so many waiters start a commit at once: the disk works while others compute
+_IMMEDIATE_COMMIT_WAITERS: Final = 8  # with this many waiters a commit starts at once, while other requests compute
 _TICK_S: Final = 2.0
 _CHECKPOINT_BYTES: Final = 8 * 1024 * 1024
 
@@ -49,27 +49,31 @@ class Committer:
         *,
         publish: Callable[[Sequence[StoreChange]], None] = lambda changes: None,
         limits: RetentionLimits | None = None,
+        ended: Callable[[float, int, bool], None] = lambda took_s, changes, ok: None,
     ) -> None:
-        """``publish`` is called in the event loop with the visible changes before ``flush`` returns."""
+        """``publish`` is called in the event loop with the visible changes before ``flush`` returns. ``ended`` is
+        called after each write to the disk: how long it took, the number of its changes, and whether it succeeded."""
+        self._ended: Final = ended
+        self._commit_started_s = 0.0
         self.lock: Final = StoreLock()
         self._store = store
         self._journal = journal
         self._publish = publish
         self._retention = Retention(limits or RetentionLimits())
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="headgate-store")
-        self._job: asyncio.Future[None] | asyncio.Future[bool] | None = (
-            None  # the commit, checkpoint or disk check in progress
-        )
+        # The commit, checkpoint or disk check in progress.
+        self._job: asyncio.Future[None] | asyncio.Future[bool] | None = None
         self._starting = False
         self._closing = False
         self._health = DiskHealth()
-        self._retry_due = False
+        self._disk_check_due = False
         self._checkpoint_due = False
         self._checkpoint_blocked = False  # by a reader or the disk; the next tick tries again
-        self._upto = Revision(0)  # the last revision in the commit in progress
+        self._commit_upto = Revision(0)  # the last revision in the commit in progress
         self._current: list[asyncio.Future[None]] = []  # waiters for the commit in progress
         self._next: list[asyncio.Future[None]] = []  # waiters for the next commit
-        self._superseded: deque[Revision] = deque()
+        self._superseded: deque[Revision] = deque()  # rows of compacted states, to be deleted from the log
+        # Ranges of revisions that were rolled back, and why.
         self._lost: deque[tuple[Revision, Revision, CommitFailed]] = deque(maxlen=_FAILURES_REMEMBERED)
 
     def problem(self) -> str:
@@ -93,7 +97,7 @@ class Committer:
             waiter.set_result(None)
         elif self._journal is None:
             self.lock.run_when_free(lambda: self._commit_in_memory(waiter))
-        elif self._job is not None and revision <= self._upto:
+        elif self._job is not None and revision <= self._commit_upto:
             self._current.append(waiter)
         else:
             self._next.append(waiter)
@@ -111,14 +115,14 @@ class Committer:
         self._compact(self._retention.tick(now_s, self._store.committed))
         self._checkpoint_blocked = False
         if self._journal is not None and self._health.problem is not None:
-            self._retry_due = True
+            self._disk_check_due = True
         elif self._journal is not None and self._journal.uncheckpointed_bytes:
             self._checkpoint_due = True
-        if self._superseded or self._checkpoint_due or self._retry_due:
+        if self._superseded or self._checkpoint_due or self._disk_check_due:
             self._start_soon()
 
     async def run_ticks(self) -> None:
-        """Runs for ever; ends when cancelled."""
+        """Calls ``tick`` periodically, until the task is cancelled."""
         while True:
             self.tick(time.monotonic())
             await asyncio.sleep(_TICK_S)
@@ -136,7 +140,7 @@ class Committer:
             self._journal.close(Revision(self._store.next_revision() - 1))
 
     def _start_soon(self) -> None:
-        """Starts after every task that is ready now has staged its write."""
+        """Starts the next job after every task that is ready now has staged its write."""
         if not self._starting and self._job is None:
             self._starting = True
             asyncio.get_running_loop().call_soon(self._start)
@@ -149,11 +153,13 @@ class Committer:
         if self._journal is None or self._closing or self._job is not None:
             return
         loop, pending = asyncio.get_running_loop(), self._store.pending()
-        if self._retry_due:
-            self._retry_due = False
+        if self._disk_check_due:
+            self._disk_check_due = False
             check_disk = self._journal.check_disk
-            retry = self._job = loop.run_in_executor(self._executor, check_disk, self._store.oldest, self._health.size)
-            retry.add_done_callback(self._finish_retry)
+            disk_check = self._job = loop.run_in_executor(
+                self._executor, check_disk, self._store.oldest, self._health.size
+            )
+            disk_check.add_done_callback(self._finish_disk_check)
         elif self._checkpoint_due:
             self._checkpoint_due = False
             checkpoint = self._job = loop.run_in_executor(self._executor, self._journal.checkpoint)
@@ -165,8 +171,9 @@ class Committer:
                 oldest=self._store.oldest,
                 superseded=[self._superseded.popleft() for _ in range(count)],
             )
-            self._upto = pending[-1].revision if pending else self._store.committed
+            self._commit_upto = pending[-1].revision if pending else self._store.committed
             self._current, self._next = self._next, []
+            self._commit_started_s = time.perf_counter()
             commit = self._job = loop.run_in_executor(self._executor, self._journal.write, batch)
             commit.add_done_callback(lambda done: self.lock.run_when_free(lambda: self._finish_commit(done, batch)))
 
@@ -176,23 +183,24 @@ class Committer:
         try:
             self._checkpoint_blocked = not done.result()
             self._update_health(0)
-        finally:  # writers do not wait because of a failed checkpoint
+        finally:  # a failed checkpoint must not delay commits
             if self._next or self._superseded:
                 self._start_soon()
 
-    def _finish_retry(self, done: asyncio.Future[None]) -> None:
+    def _finish_disk_check(self, done: asyncio.Future[None]) -> None:
         self._job = None
         error = done.exception()
         if error is None:
             self._update_health(self._health.size)
         elif not isinstance(error, CommitFailed):
-            _log.error("the disk could not be tried again: %r", error)
+            _log.error("the check of the disk after a failed write failed: %r", error)
         if self._next or self._superseded:
             self._start_soon()
 
     def _finish_commit(self, done: asyncio.Future[None], batch: log_rows.CommitBatch) -> None:
         self._job = None
         error = done.exception()
+        self._ended(time.perf_counter() - self._commit_started_s, len(batch.changes), error is None)
         waiters, self._current = self._current, []
         self._update_health(sum(len(change.item.data) for change in batch.changes))
         if error is not None:
@@ -204,23 +212,25 @@ class Committer:
             return
         try:
             self._before_publish()
-            self._make_visible(self._upto)
+            self._make_visible(self._commit_upto)
         finally:  # an error in ``publish`` does not undo the commit
             for waiter in waiters:
                 if not waiter.done():
                     waiter.set_result(None)
-            if self._next:  # they have already waited for one commit
+            if self._next:  # these writers have already waited for one commit
                 self._start()
             elif self._superseded or self._checkpoint_due:
                 self._start_soon()
 
     def _update_health(self, size: int) -> None:
+        """Records the outcome of a write of ``size`` bytes, and logs it if the state of the disk has changed."""
         problem = self._journal.problem if self._journal is not None else None
         line = self._health.failed(problem, size) if problem is not None else self._health.succeeded(size)
         if line is not None:
             _log.warning("%s", line)
 
     def _before_publish(self) -> None:
+        """Called between a commit and its publication."""
         if self._journal is None:
             return
         self._journal.probe("answering")

@@ -1,8 +1,8 @@
 """Opens the SQLite file, locks its folder, and checks for damage.
 
-Three checks together cover every byte that matters: SQLite's check of its pages, a checksum per row, and the head with
-the number of rows and the sum of their checksums. A file that passes them is served as it was written. Nothing here
-writes to a file that has content; ``store/io/journal.py`` does.
+Three checks together cover every byte that matters: SQLite's check of its pages, a checksum per row, and the head
+(``store/log_head.py``) with the number of rows and the sum of their checksums. This module does not write to a file
+that has content; ``store/io/journal.py`` does.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class StoreError(Exception):
 
 
 class StoreDamagedError(StoreError):
-    """The file is not what was written."""
+    """The content of the file differs from what was written."""
 
     def __init__(self, path: Path, problem: str) -> None:
         self.problem = " ".join(problem.split())  # SQLite quotes whole statements
@@ -155,8 +155,10 @@ def connect(path: Path, new_head: LogHead | None = None) -> sqlite3.Connection:
 
 def connect_reading(path: Path, *, at_rest: bool) -> sqlite3.Connection:
     """Opens the file for reading. ``at_rest``: no server uses it, and SQLite creates no files beside it."""
+    if path.is_dir():
+        raise StoreError(f"{path} is a directory, not a backup: pass a data folder with `--data {path}`")
     if not path.is_file():
-        raise StoreError(f"{path} is not there: name the data folder, or the backup")
+        raise StoreError(f"{path} does not exist: pass the data folder, or the backup")
     if at_rest and path.with_name(path.name + "-wal").exists():
         raise StoreError(f"{path} is in use, or was not closed: make a copy of it with `headgate backup`")
     return _connect(path, "mode=ro&immutable=1" if at_rest else "mode=rw", ("query_only = ON",), None)
@@ -182,7 +184,10 @@ def _connect(path: Path, mode: str, pragmas: Sequence[str], new_head: LogHead | 
 
 
 def store_error(error: Exception, path: Path) -> StoreError:
-    """What SQLite could not do with the file at ``path``, and what the user can do. For errors in ``UNREADABLE``."""
+    """An error that says what SQLite could not do with the file at ``path``, and what the user can do.
+
+    ``error`` must be one of ``UNREADABLE``.
+    """
     code = primary_code(error)
     if code == sqlite3.SQLITE_NOTADB:
         return StoreError(f"{path} is not a Headgate store; move it away, or choose another data folder")
@@ -265,7 +270,8 @@ def verified_rows(
     problem = structure_problem(connection)
     if problem is not None:
         raise StoreDamagedError(path, problem)
-    reader, checksums, total = log_rows.RowReader(), [0] * 0, head.totals.rows
+    reader, total = log_rows.RowReader(), head.totals.rows
+    checksums: list[int] = []
     for done, raw in enumerate(connection.execute(log_rows.SCAN)):
         if done % _PROGRESS_ROWS == 0:
             progress(done, total)

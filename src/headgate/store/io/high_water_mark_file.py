@@ -1,7 +1,7 @@
 """The file with the high-water mark, and whether the store contains every acknowledged commit.
 
-``check_high_water_mark`` runs before SQLite opens the file: SQLite drops what it cannot read of the write-ahead file,
-and writes the rest over pages that may be newer. ``store/high_water_mark.py`` explains the records.
+``check_high_water_mark`` runs before SQLite opens the file, because SQLite drops what it cannot read of the write-ahead
+file, and may overwrite newer pages with the rest. ``store/high_water_mark.py`` explains the records.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ WAL: Final = FILE + "-wal"
 _FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
 """On macOS a synchronous write reaches only the cache of the disk."""
 _MARK_MISSING: Final = (
-    f"{MARK} is missing beside it, so that nothing says how far it has to reach "
-    "(if it is a copy of the database file alone: put it elsewhere, and make a data folder with `headgate restore`)"
+    f"{MARK} is missing beside it, so the last acknowledged commit is unknown "
+    "(if it is a copy of the database file alone: move it away, and create a data folder with `headgate restore`)"
 )
 _ATTEMPTS: Final = 5  # a server may be writing the record at the same time
 
@@ -55,7 +55,7 @@ class HighWaterMarkFile:
         self._write(self.newest.next_for(head))
 
     def refuse(self) -> None:
-        """Records that later commits than the acknowledged one do not count."""
+        """Records that commits after the acknowledged one were refused."""
         if self.in_doubt or not self.newest.refused:
             self._write(self.newest.as_refused())
 
@@ -128,6 +128,7 @@ def check_high_water_mark(folder: Path) -> HighWaterMarks | None:
     """
     check_file_types(folder)
     path, marks = folder / FILE, read_marks(folder)
+    refuse_rollback_journal(folder, marks)
     if not has_content(path):
         if marks is not None and marks != HighWaterMarks(high_water_mark.first_mark(LogHead(store=marks.newest.store))):
             raise StoreDamagedError(path, _missing_store_problem(marks.newest))
@@ -139,7 +140,7 @@ def check_high_water_mark(folder: Path) -> HighWaterMarks | None:
     file_format = format_of(pages)
     if file_format is None or file_format.application_id != log_head.APPLICATION_ID:
         if marks is not None:
-            raise StoreDamagedError(path, f"it does not begin as a Headgate store does, and {MARK} is beside it")
+            raise StoreDamagedError(path, f"it has not the header of a Headgate store, but {MARK} is beside it")
         return None
     if file_format.user_version == log_head.UNCHAINED:
         if marks is not None and marks.newest.commits:
@@ -151,7 +152,20 @@ def check_high_water_mark(folder: Path) -> HighWaterMarks | None:
     return marks
 
 
+def refuse_rollback_journal(folder: Path, marks: HighWaterMarks | None) -> None:
+    """Raises ``StoreError`` if there is a rollback journal beside a store with commits. SQLite would write its pages
+    over those of the store. The store has such a journal only while it is created; then it uses a write-ahead file."""
+    is_new = marks is not None and not marks.newest.commits and not has_content(folder / WAL)
+    journal = folder / f"{FILE}-journal"
+    if has_content(journal) and has_content(folder / FILE) and not is_new:
+        raise StoreError(
+            f"{journal} is a rollback journal, which does not belong to this store: SQLite would write it over the "
+            "data; move it away, and try again"
+        )
+
+
 def _compare(path: Path, pages: Pages, marks: HighWaterMarks | None) -> None:
+    """Raises ``StoreDamagedError`` if the head of the file does not match its marks."""
     if marks is None:
         raise StoreDamagedError(path, _MARK_MISSING)
     try:
@@ -175,4 +189,4 @@ def read_files(folder: Path, *, every_frame: bool = False) -> tuple[Buffer, sqli
 
 
 def _missing_store_problem(mark: HighWaterMark) -> str:
-    return f"it is not there, or empty, and {mark.commits} commits up to revision {mark.revision} were acknowledged"
+    return f"it is missing or empty, but {mark.commits} commits up to revision {mark.revision} were acknowledged"

@@ -1,4 +1,4 @@
-"""``Journal``: the database file of a running server. It blocks, and one thread uses it at a time.
+"""``Journal``: the durable log of a running server. Its calls block; one thread uses it at a time.
 
 A batch is written completely or not at all: one transaction is synced, and then its high-water mark
 (``store/high_water_mark.py``); only then the batch is acknowledged. Commits are in SQLite's write-ahead file until a
@@ -51,7 +51,7 @@ _ROW_BYTES: Final = 200  # roughly what a row takes in addition to its object
 _SHRINK_FROM_PAGES: Final = 500
 _SHRINK_STEP_PAGES: Final = 500
 _DISK_ERRORS: Final = (OSError, StoreError, sqlite3.OperationalError)
-"""What a failing disk raises. Any other error is about the write itself."""
+"""The errors of a failing disk. Any other error is a problem of the write itself."""
 _SCRATCH: Final = FILE + "-scratch"
 _SCRATCH_BYTES: Final = 16 * 1024 * 1024
 
@@ -84,12 +84,12 @@ class Journal:
         self._folder = folder
         self._lock = lock
         self._connection: sqlite3.Connection | None = connection
-        self._marks = marks  # as found; None in a file of the format without numbered commits
+        self._marks = marks  # as they were at the start; None in a file of the format without numbered commits
         self._mark_file: HighWaterMarkFile | None = None
         self._head = LogHead()  # of the last acknowledged commit
         self._in_doubt = False  # the file may hold a commit that was not acknowledged
         self._refusal_unrecorded = False  # the refusal of that commit could not be recorded
-        self._sync_failed = False  # earlier writes may not be on disk
+        self._sync_failed = False  # so bytes that were written earlier may not be on disk
         self._uncheckpointed_bytes = 0
         self._commit_problem: str | None = None
         self._checkpoint_problem: str | None = None
@@ -102,9 +102,8 @@ class Journal:
             marks = check_high_water_mark(folder)
             new_head = LogHead(store=marks.newest.store if marks is not None else new_identity())
             if marks is None and not has_content(folder / FILE):
-                create_mark(
-                    folder, high_water_mark.first_mark(new_head)
-                )  # before the database: a database without a mark is damage
+                # Before the database is created, because a database without a mark counts as damaged.
+                create_mark(folder, high_water_mark.first_mark(new_head))
                 marks = read_marks(folder)
             return cls(folder, lock, connect(folder / FILE, new_head), marks, probe)
         except BaseException:
@@ -123,7 +122,7 @@ class Journal:
 
     def load(self, progress: Progress = lambda done, total: None) -> Store:
         """Rebuilds the store from the file, and records that a process uses it. Closes the file after an error."""
-        gc.disable()  # all objects that are created here live on
+        gc.disable()  # no garbage arises: all objects that are created here are kept
         try:
             return self._load(progress)
         except BaseException:
@@ -154,7 +153,8 @@ class Journal:
         return store
 
     def _check_mark(self, head: LogHead) -> None:
-        """Compares the file with its mark, and decides about a commit that was never acknowledged."""
+        """Compares the file with its mark. A last commit that was never acknowledged is acknowledged now, or removed
+        if it was refused."""
         marks, self._head = self._marks, head
         if not head.store:  # the first commit upgrades the format
             store = marks.newest.store if marks is not None else new_identity()
@@ -243,9 +243,8 @@ class Journal:
     def close(self, revision: Revision) -> None:
         """Records a clean stop at ``revision``, the highest revision that was issued, and unlocks the folder."""
         try:
-            with contextlib.suppress(
-                sqlite3.Error, OSError, StoreError
-            ):  # on failure the next start is as after a crash
+            # If this fails, the next start is as after a crash.
+            with contextlib.suppress(sqlite3.Error, OSError, StoreError):
                 self._record(revision, clean=True)
             self.checkpoint()
         finally:
@@ -259,6 +258,7 @@ class Journal:
         os.close(self._lock)
 
     def _record(self, revision: Revision, *, clean: bool, superseded: Sequence[Revision] = ()) -> None:
+        """Commits a head without new rows: that the process has started, or that it stops cleanly."""
         self._settle_failed_commit()
         connection = self._open_connection()
         connection.execute("BEGIN IMMEDIATE")
@@ -291,7 +291,7 @@ class Journal:
         if self._sync_failed and not self.checkpoint():
             # After a failed sync the kernel may count pages as written that are not on disk, and the next sync does
             # not report them. A checkpoint writes them again into the database file and truncates the write-ahead file.
-            raise StoreError(self._checkpoint_problem or "a reader keeps the write-ahead file from being written anew")
+            raise StoreError(self._checkpoint_problem or "a reader prevents the checkpoint after a failed sync")
 
     def _acknowledged_head(self, connection: sqlite3.Connection) -> LogHead:
         """The head of the last acknowledged commit. Deletes the rows of a commit that was not acknowledged."""
@@ -330,7 +330,7 @@ class Journal:
         return self._commit_error(error, full=full, unknown=unknown)
 
     def _record_refusal(self) -> None:
-        """Records that later commits than the acknowledged one do not count. Raises ``OSError``."""
+        """Records that commits after the acknowledged one were refused. Raises ``OSError``."""
         self._refusal_unrecorded = True
         self.probe("marking")
         self._open_mark_file().refuse()

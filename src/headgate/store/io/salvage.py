@@ -1,8 +1,11 @@
-"""Keeps the sound rows of a damaged store, if there is no backup and the operator accepts the loss.
+"""Replaces a damaged store by its readable rows, if there is no backup and the operator accepts the loss.
 
 The damaged files are first copied to a folder and read there (``store/salvaged_rows.py``). An object whose newest row
-is lost appears in its previous state if that row is still present, and is gone otherwise; revisions therefore jump as
-after a restore, and every client lists again.
+is lost gets its previous state, if that row can still be read; otherwise the object is lost. So the state is not that
+of any revision: as after a restore, revisions continue far above the last one, and every client lists again.
+
+A *head* is the record of the last commit in the database (``store/log_head.py``). The *marks* are the two records of
+the high-water mark (``store/high_water_mark.py``): the last commit that was acknowledged to a client.
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ from headgate.store.io.high_water_mark_file import (
     new_identity,
     read_files,
     read_marks,
+    refuse_rollback_journal,
     sync_folder,
 )
 from headgate.store.item import Revision
@@ -55,12 +59,13 @@ class SalvageResult(msgspec.Struct, frozen=True):
 
 
 def salvage(folder: Path, progress: Progress) -> SalvageResult:
-    """Replaces a damaged store by its sound rows. Raises ``StoreError``."""
+    """Replaces a damaged store by its readable rows. Raises ``StoreError``."""
     if not (folder / FILE).is_file():
-        raise StoreError(f"{folder / FILE} is not there: name the data folder")
+        raise StoreError(f"{folder / FILE} does not exist: pass the data folder")
     lock = lock_folder(folder)
     try:
         check_file_types(folder)
+        refuse_rollback_journal(folder, _marks(folder))
         aside = _copy_aside(folder)
         found_problems = _problems(aside, progress)
         if not found_problems:
@@ -68,6 +73,7 @@ def salvage(folder: Path, progress: Progress) -> SalvageResult:
             return SalvageResult(())
         marks = _marks(aside)
         data, wal = read_files(aside, every_frame=True)
+        # Commits after this revision were answered with an error, so their rows are not kept.
         refused_after = marks.newest.revision if marks is not None and marks.newest.refused and marks.complete else None
         salvaged = collect(data, wal, PAGE_BYTES, refused_after)
         if not salvaged.rows and (salvaged.head is None or salvaged.head.totals.rows):
@@ -84,7 +90,7 @@ def _problems(aside: Path, progress: Progress) -> list[str]:
     try:
         check_high_water_mark(aside)
     except StoreDamagedError as damaged:
-        return [damaged.problem]  # SQLite's report would be about something other than what was written
+        return [damaged.problem]  # no further check: SQLite would drop the damaged commits and then find no problem
     with tempfile.TemporaryDirectory(dir=aside) as scratch:
         _copy(aside, Path(scratch))  # a copy, because SQLite changes the write-ahead file when it opens the database
         return sqlite_problems(Path(scratch) / FILE, progress, at_rest=False)

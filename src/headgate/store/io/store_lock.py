@@ -1,8 +1,8 @@
 """``StoreLock``: while a worker thread uses the store, the event loop does not change it.
 
-A long step of a request runs in a worker thread, so that the loop can answer other requests. While that step runs the
-store must not change: no other write is staged, and nothing is committed, rolled back or compacted. The loop may read
-committed objects. Short work that waits is done before the next long step begins.
+A long step of a request runs in a worker thread, so that the event loop can process other requests. While that step
+runs the store must not change: no other write is staged, and nothing is committed, rolled back or compacted. The event
+loop may read committed objects. Short steps that wait for the lock run before the next long step.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ class StoreLock:
 
     def __init__(self) -> None:
         self.held = False
-        self._deferred: Final[deque[Callable[[], None]]] = deque()
-        self._short: Final[deque[asyncio.Future[None]]] = deque()
-        self._long: Final[deque[asyncio.Future[None]]] = deque()
+        self._deferred: Final[deque[Callable[[], None]]] = deque()  # actions that run as soon as the lock is free
+        self._short: Final[deque[asyncio.Future[None]]] = deque()  # waiters of `wait_until_free`
+        self._long: Final[deque[asyncio.Future[None]]] = deque()  # waiters of `acquire`
 
     def run_when_free(self, action: Callable[[], None]) -> None:
         """Runs an action that changes the store: now, or, in order, as soon as no thread uses the store."""

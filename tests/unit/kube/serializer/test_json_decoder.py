@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from headgate.kube.serializer.json_decoder import (
-    MAX_DENSE_BYTES,
-    MAX_NODES,
-    TOO_MANY_NODES,
+    MAX_JSON_VALUES,
+    MAX_UNCOUNTED_BYTES,
+    TOO_MANY_JSON_VALUES,
     DuplicateKeysObject,
     NumberLiteral,
     decode_json,
@@ -71,7 +71,7 @@ def test_invalid_utf8_is_replaced_byte_by_byte() -> None:
 
 def test_repeated_keys_are_reported_once_with_their_path_in_document_order() -> None:
     parsed = decode_json(b'{"m":{"l":{"a":"b","a":"c","\\u0061":"d"},"f":1,"f":2},"z":[{"q":1,"q":{"y":1,"y":1}}]}')
-    assert parsed.duplicates == (
+    assert parsed.duplicate_errors == (
         'duplicate field "m.l.a"',
         'duplicate field "m.f"',
         'duplicate field "z[0].q"',
@@ -84,21 +84,21 @@ def test_repeated_keys_are_reported_once_with_their_path_in_document_order() -> 
 @pytest.mark.parametrize("body", [b'{"a":"\\"a\\":\\\\"}', b' { "a" : [ "x" , { } ] }\n', b'{"a":"\\u003c"}', b"null"])
 def test_unusual_spelling_is_not_reported_as_a_repeated_key(body: bytes) -> None:
     parsed = decode_json(body)
-    assert (parsed.duplicates, parsed.error) == ((), None)
+    assert (parsed.duplicate_errors, parsed.error) == ((), None)
 
 
 def test_at_most_a_hundred_repeated_keys_are_reported() -> None:
     body = b"{" + b",".join(b'"k%d":1,"k%d":1' % (each, each) for each in range(200)) + b"}"
-    assert len(decode_json(body).duplicates) == 100
+    assert len(decode_json(body).duplicate_errors) == 100
 
 
 def test_numbers_keep_their_spelling_only_on_request() -> None:
     body = b'{"a":1e3,"b":1.50,"c":1.5,"d":12345678901234567890123}'
-    plain, spelled = decode_json(body).value, decode_json(body, numbers="spelled").value
-    assert plain == spelled == {"a": 1000.0, "b": 1.5, "c": 1.5, "d": 12345678901234567890123}
+    plain, literal = decode_json(body).value, decode_json(body, numbers="literal").value
+    assert plain == literal == {"a": 1000.0, "b": 1.5, "c": 1.5, "d": 12345678901234567890123}
     assert [type(each) for each in plain.values()] == [float, float, float, int]
-    assert [getattr(each, "text", None) for each in spelled.values()] == ["1e3", "1.50", None, None]
-    assert isinstance(spelled["a"], NumberLiteral)
+    assert [getattr(each, "text", None) for each in literal.values()] == ["1e3", "1.50", None, None]
+    assert isinstance(literal["a"], NumberLiteral)
 
 
 def test_whole_floats_become_integers_on_request() -> None:
@@ -112,31 +112,31 @@ def test_an_integer_of_any_length_is_read() -> None:
     assert decode_json(b"0." + b"1" * 5000).value == pytest.approx(1 / 9)
 
 
-_LONG = b" " * MAX_DENSE_BYTES
+_LONG = b" " * MAX_UNCOUNTED_BYTES
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        b"[" + b",".join([b"1"] * (MAX_NODES + 1)) + b"]",
-        b"[" + b",".join([b"[]"] * MAX_NODES) + b"]",
-        b"{" + b",".join(b'"%d":""' % number for number in range(MAX_NODES)) + b"}",
-        b'{"a":"\\"","b":[' + b",".join([b"1"] * MAX_NODES) + b"]}",
+        b"[" + b",".join([b"1"] * (MAX_JSON_VALUES + 1)) + b"]",
+        b"[" + b",".join([b"[]"] * MAX_JSON_VALUES) + b"]",
+        b"{" + b",".join(b'"%d":""' % number for number in range(MAX_JSON_VALUES)) + b"}",
+        b'{"a":"\\"","b":[' + b",".join([b"1"] * MAX_JSON_VALUES) + b"]}",
     ],
 )
 def test_a_long_document_of_too_many_nodes_is_refused_and_a_short_one_is_read(body: bytes) -> None:
-    assert decode_json(body + _LONG).error == TOO_MANY_NODES
-    if len(body) <= MAX_DENSE_BYTES:
+    assert decode_json(body + _LONG).error == TOO_MANY_JSON_VALUES
+    if len(body) <= MAX_UNCOUNTED_BYTES:
         assert decode_json(body).error is None
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        b'{"a":"' + b",:[{" * MAX_NODES + b'"}',
-        b'{"a":"' + b'\\",' * MAX_NODES + b'"}',
-        b"[" + b",".join([b'"[{,:"'] * (MAX_NODES // 2)) + b"]",
-        b"[" + b",".join([b"1"] * (MAX_NODES - 10)) + b"]",
+        b'{"a":"' + b",:[{" * MAX_JSON_VALUES + b'"}',
+        b'{"a":"' + b'\\",' * MAX_JSON_VALUES + b'"}',
+        b"[" + b",".join([b'"[{,:"'] * (MAX_JSON_VALUES // 2)) + b"]",
+        b"[" + b",".join([b"1"] * (MAX_JSON_VALUES - 10)) + b"]",
     ],
 )
 def test_tokens_in_strings_are_not_nodes(body: bytes) -> None:
@@ -144,4 +144,4 @@ def test_tokens_in_strings_are_not_nodes(body: bytes) -> None:
 
 
 def test_the_node_limit_does_not_change_the_errors_of_malformed_documents() -> None:
-    assert "invalid JSON" in (decode_json(b'{"a":"' + b"," * MAX_NODES + _LONG).error or "")
+    assert "invalid JSON" in (decode_json(b'{"a":"' + b"," * MAX_JSON_VALUES + _LONG).error or "")

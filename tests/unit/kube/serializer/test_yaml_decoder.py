@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from headgate.kube.serializer.json_decoder import MAX_NODES
-from headgate.kube.serializer.yaml_decoder import _Builder, decode_yaml
+from headgate.kube.serializer.json_decoder import MAX_JSON_VALUES
+from headgate.kube.serializer.yaml_decoder import _Builder, decode_yaml, second_document_line
 from sort_keys import unsorted_map
 
 
@@ -94,14 +94,35 @@ def test_only_the_first_document_counts(second: bytes) -> None:
 
 def test_repeated_keys_are_reported_with_their_lines_and_the_last_one_wins() -> None:
     parsed = decode_yaml(b"zeta: 1\nfoo: 2\ndata:\n  a: x\n  a: z\nfoo: 3\n")
-    assert parsed.duplicates == ('line 5: key "a" already set in map', 'line 6: key "foo" already set in map')
+    assert parsed.duplicate_errors == ('line 5: key "a" already set in map', 'line 6: key "foo" already set in map')
     assert parsed.value == {"data": {"a": "z"}, "foo": 3, "zeta": 1}
     assert list(parsed.value) == ["data", "foo", "zeta"]
 
 
+MERGES = b"base: &base {a: 1, b: 2}\nafter:\n  <<: *base\n  a: 3\nbefore:\n  a: 3\n  <<: *base\n"
+
+
+def test_a_merged_key_counts_as_set_as_in_the_api_server() -> None:
+    parsed = decode_yaml(MERGES)
+    assert parsed.duplicate_errors == ('line 4: key "a" already set in map', 'line 7: key "a" already set in map')
+    assert parsed.value["after"] == {"a": 3, "b": 2}
+    assert parsed.value["before"] == {"a": 1, "b": 2}
+
+
+def test_own_keys_override_merged_ones_on_request() -> None:
+    parsed = decode_yaml(MERGES, keys_override_merged=True)
+    assert parsed.duplicate_errors == ()
+    assert parsed.value["after"] == parsed.value["before"] == {"a": 3, "b": 2}
+    lists = b"x: {<<: [{a: 1}, {a: 2, b: 2}], b: 3}\nk: {<<: {'1': m}, 1: own}\nz: {1: own, <<: {'1': m}}\n"
+    found = decode_yaml(lists, keys_override_merged=True)
+    assert found.value == {"x": {"a": 1, "b": 3}, "k": {"1": "own"}, "z": {"1": "own"}}
+    repeated = decode_yaml(b"x:\n  <<: {a: 1}\n  a: 2\n  a: 3\n", keys_override_merged=True)
+    assert repeated.duplicate_errors == ('line 4: key "a" already set in map',)
+
+
 def test_json_is_decoded_as_yaml() -> None:
     assert decode_yaml(b'{\n\t"a": 1.0, "b": [2e2]\n}').value == {"a": 1, "b": [200]}
-    assert decode_yaml(b'{"a":1,"a":2}').duplicates == ('line 1: key "a" already set in map',)
+    assert decode_yaml(b'{"a":1,"a":2}').duplicate_errors == ('line 1: key "a" already set in map',)
 
 
 def test_aliases_cannot_make_a_short_text_a_large_value() -> None:
@@ -118,7 +139,7 @@ def test_depth_is_limited_with_aliases_expanded() -> None:
 
 def test_the_number_of_nodes_is_limited() -> None:
     assert decode_yaml(b"- [" + b"1," * 80_000 + b"1]").error is None
-    assert "more than" in (decode_yaml(b"- [" + b"1," * MAX_NODES + b"1]").error or "")
+    assert "more than" in (decode_yaml(b"- [" + b"1," * MAX_JSON_VALUES + b"1]").error or "")
 
 
 def test_the_keys_of_a_map_are_sorted_without_their_values() -> None:
@@ -129,3 +150,24 @@ def test_the_keys_of_a_map_are_sorted_without_their_values() -> None:
         builder.add_event(yaml.ScalarEvent(None, None, (False, True), value))
     builder.add_event(yaml.MappingEndEvent())
     assert list(builder.root) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", 0),
+        ("a: 1\n", 0),
+        ("---\na: 1\n...\n", 0),
+        ("a: 1\n---\n", 0),
+        ("a: 1\n---\n# nothing\n---\n", 0),
+        ('{"a": 1}', 0),
+        ("a: 1\n---\nb: 2\n", 3),
+        ("---\n---\nb: 2\n", 3),
+        ("a: 1\n---\n\n- b\n", 4),
+        ("a: 1\n---\nb: [\n", 3),
+        ("a: 1\n---\n''\n", 3),
+        ("a: [\n", 0),
+    ],
+)
+def test_the_line_of_a_second_document_with_content(text: str, line: int) -> None:
+    assert second_document_line(text.encode()) == line
