@@ -1,4 +1,5 @@
-"""What a kind needs in order to be served: defaults, validation, strategies, patches, server-side apply, codecs.
+"""The functions of a kind that the API server calls: defaults, validation, strategies, patches, apply, codecs.
 
-Pure functions over wire dictionaries. The API server imports this package; the engines do not.
+They are pure functions on objects, which are dictionaries as in JSON. The API server imports this package; the engines
+(scheduler, queues, controllers) do not.
 """

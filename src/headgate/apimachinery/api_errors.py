@@ -57,7 +57,7 @@ class StatusDetails(msgspec.Struct, frozen=True):
 
 
 class StatusError(msgspec.Struct, frozen=True):
-    """An error response. ``details`` of ``None`` omits the field; an empty one is printed as ``{}``."""
+    """An error response. Without ``details`` the field is omitted; empty details are ``{}``."""
 
     code: int
     reason: str
@@ -213,8 +213,8 @@ def expired(message: str) -> StatusError:
     return StatusError(410, "Expired", message)
 
 
-def too_old_resource_version(wanted: int, oldest: int) -> StatusError:
-    return expired(f"too old resource version: {wanted} ({oldest})")
+def too_old_resource_version(requested: int, oldest: int) -> StatusError:
+    return expired(f"too old resource version: {requested} ({oldest})")
 
 
 def continue_expired(token: str) -> StatusError:
@@ -228,10 +228,10 @@ def continue_expired(token: str) -> StatusError:
     return StatusError(410, "Expired", message, continue_token=token)
 
 
-def too_large_resource_version(wanted: int, current: int) -> StatusError:
+def too_large_resource_version(requested: int, current: int) -> StatusError:
     """A revision from the future: the client may have used another server, and should retry."""
     cause = StatusCause("ResourceVersionTooLarge", "Too large resource version")
-    message = f"Timeout: Too large resource version: {wanted}, current: {current}"
+    message = f"Timeout: Too large resource version: {requested}, current: {current}"
     return StatusError(504, "Timeout", message, StatusDetails(causes=(cause,), retry_after_s=1))
 
 

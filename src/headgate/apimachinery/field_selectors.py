@@ -113,7 +113,7 @@ def _unescape(text: str) -> str | _Problem:
                 return _Problem(f"invalid field selector: invalid escape sequence: \\{escaped}")
             out.append(escaped)
         elif char in ",=":
-            # The API prints the number of the character here, not the character.
+            # The error text of the API server has the code of the character, not the character.
             return _Problem(f"invalid field selector: unescaped character in value: {ord(char)}")
         else:
             out.append(char)

@@ -1,8 +1,9 @@
 """IP addresses and CIDR blocks, with the error texts of Kubernetes' API server.
 
-Old API fields accept non-canonical addresses (leading zeros, IPv4 mapped into IPv6), new ones only canonical ones:
-``is_valid_ip_for_legacy_field`` and ``is_valid_ip`` are those two, and so for CIDR blocks. :func:`warnings_for_ip`
-returns a warning with the canonical form. Other names are in ``kube/names.py``.
+Old API fields accept several notations of an address (leading zeros, IPv4 mapped into IPv6); new ones accept only the
+canonical form of RFC 5952. ``is_valid_ip_for_legacy_field`` is for old fields, ``is_valid_ip`` for new ones; there are
+two such functions for CIDR blocks. :func:`warnings_for_ip` returns a warning with the canonical form. Other names are
+in ``kube/names.py``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The difference between two objects as text: lines of JSON with ``-`` or ``+``, and a few lines of context.
 
-kube-apiserver prints Go structs instead; clients only show the text.
+kube-apiserver shows the difference of Go structs instead. Clients only display the text.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The difference between two objects of one type, as three sets of fields.
 
-:func:`compare` returns the fields that the second object adds, removes and changes. An added or removed value counts
-with all its fields and itself; an atomic value counts once. Lists with keys are compared item by item in any order.
-:func:`field_set_of` is the set of a value that only one side has, :func:`json_equal` the equality of JSON. Both objects
-must be in the form that the server prints (``apimachinery/codec/codec.py``).
+:func:`compare` returns the fields that the second object adds, removes and changes. If a value is added or removed, the
+set has the value itself and all its fields; an atomic value is one field. Lists with keys are compared item by item,
+in any order. :func:`field_set_of` is the set of a value that only one of the objects has, :func:`json_equal` the
+equality of JSON. Both objects must be in wire form (``apimachinery/codec/encoder.py``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LIST: Final = MergeSchemaKind.LIST
 
 
 class Comparison(NamedTuple):
-    """Sets of fields. In this module also nodes, with ``None`` if nothing changed."""
+    """Three sets of fields, relative to the root of the object."""
 
     added: FieldSet
     removed: FieldSet
@@ -34,6 +34,7 @@ class Comparison(NamedTuple):
         return Comparison(*(difference_below(each, fields) for each in self))
 
 
+# The same three sets below one value: added, removed, modified. None: no such change; {}: the value itself.
 NodeComparison = tuple["FieldSet | None", "FieldSet | None", "FieldSet | None"]
 
 
@@ -54,7 +55,7 @@ def json_equal(left: Any, right: Any) -> bool:
 
 
 def field_set_of(schema: MergeSchema, value: Any) -> FieldSet:
-    """The node of a value that only one side has: the value and all its fields."""
+    """The set of a value that only one of two objects has: the value itself and all its fields."""
     if schema.indivisible or not value:
         return {}
     out: FieldSet = {SELF: {}}
@@ -81,9 +82,9 @@ def field_set_of(schema: MergeSchema, value: Any) -> FieldSet:
 
 
 def _by_element(schema: MergeSchema, items: list[Any]) -> dict[str, list[Any]]:
-    """Items with the same element are duplicates.
+    """The items by their path elements; duplicate items have the same element.
 
-    Items without an element are skipped; ``validate.py`` rejects them.
+    Items without keys have no element. They are skipped; ``validate.py`` rejects them.
     """
     out: dict[str, list[Any]] = {}
     for item in items:

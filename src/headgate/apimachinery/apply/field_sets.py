@@ -3,7 +3,8 @@
 A :data:`FieldSet` maps path elements to nodes. An empty node means that the field is in the set; a node with children
 has ``"."`` if the field itself is in the set too. So ``{"f:a": {}, "f:b": {".": {}, "f:c": {}}}`` is the set of ``.a``,
 ``.b`` and ``.b.c``. Functions do not change their arguments (except :func:`add`), and results share nodes with their
-inputs. Only a union can lose the wire order; :func:`ordered` restores it.
+inputs. The elements of a set are in *wire order*, in which Kubernetes writes them; only a union can lose this order,
+and :func:`in_wire_order` restores it.
 
 ``path_elements.py`` defines the elements; ``owned_fields.py`` and ``compare.py`` compute the fields of objects.
 """
@@ -15,13 +16,13 @@ from functools import lru_cache
 from heapq import merge
 from typing import Any, Final, TypeAlias
 
-from headgate.apimachinery.apply.path_elements import IGNORED, SELF, canonical, sort_key
+from headgate.apimachinery.apply.path_elements import IGNORED, SELF, normal_form, sort_key
 
 FieldSet: TypeAlias = "dict[str, FieldSet]"
 Path: TypeAlias = tuple[str, ...]
 FieldNames: TypeAlias = tuple[tuple[str, ...], ...]
 
-_RUN_LENGTH: Final = 4_096
+_RUN_LENGTH: Final = 4_096  # so many elements are sorted without a break for other threads
 
 
 def is_member(node: FieldSet) -> bool:
@@ -30,7 +31,7 @@ def is_member(node: FieldSet) -> bool:
 
 
 def from_paths(paths: Iterable[Path]) -> FieldSet:
-    return ordered(union_of(_from_path(path) for path in paths))
+    return in_wire_order(union_of(_from_path(path) for path in paths))
 
 
 def _from_path(path: Path) -> FieldSet:
@@ -177,10 +178,10 @@ def _sorted(elements: Iterable[str]) -> list[str]:
     return [element for _, element in merge(*runs)]
 
 
-def ordered(fields: FieldSet) -> FieldSet:
+def in_wire_order(fields: FieldSet) -> FieldSet:
     """The same set with its elements in wire order."""
     elements = _sorted(fields) if len(fields) > 1 else fields
-    return {element: ordered(node) if (node := fields[element]) else node for element in elements}
+    return {element: in_wire_order(node) if (node := fields[element]) else node for element in elements}
 
 
 def paths_of(fields: FieldSet) -> Iterator[Path]:
@@ -199,9 +200,9 @@ def _paths(fields: FieldSet, prefix: Path) -> Iterator[Path]:
 
 
 def read(fields: Any) -> FieldSet | None:
-    """A set from a client or the store, made canonical and in wire order; ``None`` if it is malformed.
+    """A set from a client or the store, with its elements in normal form and wire order; ``None`` if it is malformed.
 
-    A canonical set is returned without a copy.
+    A set that needs no change is returned without a copy.
     """
     node = _read(fields)
     if node is None or SELF not in node:
@@ -221,7 +222,7 @@ def _read(fields: Any) -> FieldSet | None:
             out[SELF] = {}
             unchanged = unchanged and below == {}
             continue
-        text = element if element[:2] == "f:" else canonical(element)
+        text = element if element[:2] == "f:" else normal_form(element)
         if text is None:
             return None
         if text == IGNORED:

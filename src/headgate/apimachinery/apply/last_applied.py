@@ -1,8 +1,8 @@
 """The annotation with the last configuration of client-side apply (``kubectl apply``).
 
-When ``kubectl`` starts to use server-side apply, the fields that it applied before are no conflict
+When ``kubectl`` starts to use server-side apply, the fields that its client-side apply has written are no conflict
 (:func:`last_applied_fields`), and the annotation is kept up to date (:func:`update_annotation`), so that ``kubectl``
-can return to client-side apply. This is done only for the manager name ``kubectl``.
+can return to client-side apply. Both apply only to the manager name ``kubectl``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from headgate.apimachinery.apply.compare import compare
 from headgate.apimachinery.apply.field_sets import FieldSet, difference
 from headgate.apimachinery.apply.owned_fields import owned_fields
 from headgate.apimachinery.apply.path_elements import json_text
-from headgate.apimachinery.apply.validate import check
+from headgate.apimachinery.apply.validate import schema_errors
 from headgate.apimachinery.apply.version_converter import Object, VersionConverter
 from headgate.kube.serializer.json_decoder import decode_json
 
@@ -37,7 +37,7 @@ def last_applied_fields(converter: VersionConverter, live: Object) -> FieldSet |
     if not isinstance(applied, dict) or applied.get("apiVersion") != converter.api_version or not applied.get("kind"):
         return None
     schema = converter.schema
-    if check(schema, applied) is not None or check(schema, live) is not None:
+    if schema_errors(schema, applied) is not None or schema_errors(schema, live) is not None:
         return None
     fields = owned_fields(schema, applied)
     changes = compare(schema, applied, live)
@@ -45,7 +45,8 @@ def last_applied_fields(converter: VersionConverter, live: Object) -> FieldSet |
 
 
 def update_annotation(obj: Object, config: Object) -> Object:
-    """``obj`` with the annotation, if it has one, set to ``config``."""
+    """``obj`` with the annotation set to ``config``, if ``obj`` has the annotation. It is removed if all annotations
+    together would be too large."""
     annotations = _annotations(obj)
     if not annotations.get(ANNOTATION):
         return obj

@@ -1,10 +1,12 @@
 """The entries of ``metadata.managedFields``: which manager owns which fields, and since when.
 
 :func:`read_entries` and :func:`write_entries` convert between the wire form and :data:`Managers`, which identifies a
-manager by name, operation, version (of an update) and subresource. :func:`limit_updaters` bounds the list.
-:func:`keep_unchanged_times` is the last step before storing: a write that changes nothing must not change a manager's
-time, or each repeated apply would be a new revision. ``update.py`` and ``server_side_apply.py`` decide which manager
-gains and loses fields.
+manager by name, operation, version (of an update) and subresource. :func:`cap_update_managers` limits the number of
+entries.
+
+:func:`keep_unchanged_times` is the last step before storing: a write that changes nothing must not change the time of a
+manager, because then each repeated apply would be a new revision. ``update.py`` and ``server_side_apply.py`` decide
+which manager gains and loses fields.
 """
 
 from __future__ import annotations
@@ -12,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from headgate.apimachinery.apply.field_sets import FieldSet, add, ordered, read, union_of
+from headgate.apimachinery.apply.field_sets import FieldSet, add, in_wire_order, read, union_of
 from headgate.apimachinery.apply.path_elements import json_text
 from headgate.apimachinery.apply.version_converter import Object
 
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"
 MAX_UPDATERS: Final = 10
-ANCIENT: Final = "ancient-changes"
+MERGED_MANAGER: Final = "ancient-changes"  # the manager of merged entries, as in Kubernetes
 _EPOCH: Final = "1970-01-01T00:00:00Z"
 
 
@@ -32,7 +34,7 @@ class ManagerIdentity(NamedTuple):
     subresource: str
 
     def text(self) -> str:
-        """The form that Kubernetes sorts by."""
+        """The JSON text by which Kubernetes sorts managers."""
         names = ("manager", "operation", "apiVersion", "subresource")
         return (
             "{" + ",".join(f'"{name}":{json_text(text)}' for name, text in zip(names, self, strict=True) if text) + "}"
@@ -55,7 +57,7 @@ def identify(manager: str, operation: str, api_version: str, subresource: str) -
 
 
 def read_entries(entries: Sequence[Any] | None) -> Managers | str:
-    """The managers of an object, or the error in the list."""
+    """The managers of an object; a ``str`` is the error in the list."""
     out: Managers = {}
     for index, entry in enumerate(entries or ()):
         if not isinstance(entry, dict):
@@ -103,8 +105,11 @@ def _entry(identity: ManagerIdentity, owned: VersionedFieldSet) -> dict[str, Any
     return out
 
 
-def limit_updaters(managers: Managers) -> Managers:
-    """At most ``MAX_UPDATERS`` entries of updates: the oldest entries of each version are merged into one."""
+def cap_update_managers(managers: Managers) -> Managers:
+    """The managers with at most ``MAX_UPDATERS`` entries of updates.
+
+    The oldest entries of each version are merged into one entry of the manager ``MERGED_MANAGER``.
+    """
     updaters = [identity for identity in managers if identity.operation == UPDATE]
     surplus = len(updaters) - MAX_UPDATERS
     if surplus <= 0:
@@ -112,7 +117,7 @@ def limit_updaters(managers: Managers) -> Managers:
     out = dict(managers)
     updaters.sort(key=lambda identity: (managers[identity].time or _EPOCH, identity.text()))
     first_of: dict[str, ManagerIdentity] = {}
-    bucket_fields: dict[ManagerIdentity, FieldSet] = {}
+    merged_fields: dict[ManagerIdentity, FieldSet] = {}
     for identity in updaters:
         if surplus <= 0:
             break
@@ -121,24 +126,24 @@ def limit_updaters(managers: Managers) -> Managers:
         first = first_of.setdefault(version, identity)
         if first is identity:
             continue
-        bucket = ManagerIdentity(ANCIENT, UPDATE, version, "")
+        bucket = ManagerIdentity(MERGED_MANAGER, UPDATE, version, "")
         if bucket not in out:
             out[bucket] = out.pop(first)
-            bucket_fields.pop(bucket, None)
-        if bucket not in bucket_fields:
-            bucket_fields[bucket] = union_of((out[bucket].fields,))
-        add(bucket_fields[bucket], owned.fields)
-        out[bucket] = VersionedFieldSet(bucket_fields[bucket], version, owned.time)
+            merged_fields.pop(bucket, None)
+        if bucket not in merged_fields:
+            merged_fields[bucket] = union_of((out[bucket].fields,))
+        add(merged_fields[bucket], owned.fields)
+        out[bucket] = VersionedFieldSet(merged_fields[bucket], version, owned.time)
         del out[identity]
         surplus -= 1
-    for bucket, fields in bucket_fields.items():
+    for bucket, fields in merged_fields.items():
         if bucket in out:
-            out[bucket] = out[bucket]._replace(fields=ordered(fields))
+            out[bucket] = out[bucket]._replace(fields=in_wire_order(fields))
     return out
 
 
 def keep_unchanged_times(new: Object, old: Object) -> Object:
-    """``new``, with the times of ``old`` if nothing else differs. Both are in the form that the server prints."""
+    """``new``, with the times of ``old`` if nothing else differs. Both must be in wire form."""
     entries, before = _entries(new), _entries(old)
     if not entries or len(entries) != len(before) or entries == before:
         return new

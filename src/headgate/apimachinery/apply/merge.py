@@ -1,8 +1,8 @@
 """Merges an applied configuration into the live object.
 
-Nothing is removed here (``remove.py`` does that): the configuration's leaves win, everything else stays. Items of lists
-with keys keep the live order, except that items in the configuration have the order of the configuration. A null does
-not change a map or a list with keys.
+The values of the configuration replace those of the live object; all other fields stay. ``remove.py`` removes fields.
+Items of lists with keys keep the order of the live object, except that the items of the configuration have the order of
+the configuration. A null in the configuration does not change a map or a list with keys.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The schema for field ownership: which values are atomic, and which are owned field by field.
 
-A :class:`MergeSchema` is compiled once per type. A ``LEAF`` has one owner; ``STRUCT``, ``MAP`` and ``LIST`` are owned
-field by field or item by item unless ``atomic``; for ``ANY``, a value without a schema, the value decides: a map is
-owned field by field, a list is atomic. The tables are ``kube/schema.py``; ``owned_fields.py``, ``compare.py``,
+A :class:`MergeSchema` is compiled once per type from the schema tables (``kube/schema.py``). A ``LEAF`` has one owner.
+``STRUCT``, ``MAP`` and ``LIST`` are owned field by field or item by item, unless they are ``atomic``. ``ANY`` is a
+value without a schema: a map is owned field by field, a list is atomic. ``owned_fields.py``, ``compare.py``,
 ``merge.py``, ``remove.py`` and ``validate.py`` use the schema.
 """
 
@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from headgate.apimachinery.apply.path_elements import json_text, key_element, value_element
-from headgate.apimachinery.codec.encoder import emit
+from headgate.apimachinery.codec.encoder import wire_form
 from headgate.kube.schema import Field, GroupVersionKind, Schemas, Type
 
 
@@ -46,7 +46,7 @@ class MergeSchema:
         "item",
         "keys",
         "kind",
-        "may_lack_keys",
+        "needs_validation",
         "plain_equality",
         "scalar",
     )
@@ -69,9 +69,12 @@ class MergeSchema:
             None  # of a list: None without keys, () for a set, else the key fields, sorted
         )
         self.defaults: Mapping[str, Any] = {}  # of absent key fields
-        self.plain_equality = plain_equality  # Python's == is JSON equality for these values (True == 1 is the problem)
+        # Whether Python's == is JSON equality for all values of this schema. It is not where 1 and true may occur.
+        self.plain_equality = plain_equality
         self.indivisible = kind is MergeSchemaKind.LEAF or atomic  # has one owner: a leaf of the field tree
-        self.may_lack_keys = False  # some list below may have an item without keys
+        # Whether a decoded value may be invalid for this schema, because a list item has none of its keys. Then it is
+        # validated before its owners are computed.
+        self.needs_validation = False
 
 
 _SCALARS: Final = {
@@ -90,7 +93,7 @@ _SCALARS: Final = {
 }
 
 ANY: Final = MergeSchema(MergeSchemaKind.ANY, plain_equality=False)
-_DOCUMENT: Final = MergeSchema(MergeSchemaKind.ANY, atomic=True, plain_equality=False)
+_ATOMIC_ANY: Final = MergeSchema(MergeSchemaKind.ANY, atomic=True, plain_equality=False)
 _FIELD_SET: Final = MergeSchema(MergeSchemaKind.ANY, atomic=True)  # fieldsV1 consists of maps only
 
 _KUBERNETES: Final = "io.k8s."
@@ -116,7 +119,7 @@ def _struct(schemas: Schemas, type_name: str, compiled: dict[str, MergeSchema]) 
     for field in definition.fields:
         schema.fields[field.name] = MergeSchemaField(f"f:{field.name}", _field(schemas, type_name, field, compiled))
     schema.plain_equality = all(part.schema.plain_equality for part in schema.fields.values())
-    schema.may_lack_keys = any(part.schema.may_lack_keys for part in schema.fields.values())
+    schema.needs_validation = any(part.schema.needs_validation for part in schema.fields.values())
     return schema
 
 
@@ -126,7 +129,7 @@ def _field(schemas: Schemas, owner: str, field: Field, compiled: dict[str, Merge
         # In Kubernetes' types this is a RawExtension, which has one owner.
         if field.name == "fieldsV1":
             return _FIELD_SET
-        return _DOCUMENT if owner.startswith(_KUBERNETES) or field.map_atomic else ANY
+        return _ATOMIC_ANY if owner.startswith(_KUBERNETES) or field.map_atomic else ANY
     if kind == "struct":
         schema = _struct(schemas, field.type.ref, compiled)
         atomic = field.map_atomic or (schema.atomic and not field.map_granular)
@@ -138,7 +141,7 @@ def _field(schemas: Schemas, owner: str, field: Field, compiled: dict[str, Merge
         schema = _container(MergeSchemaKind.LIST, schema.item, atomic=False)
         schema.keys = tuple(sorted(field.list_keys))
         schema.defaults = _key_defaults(schemas, field)
-        schema.may_lack_keys = schema.may_lack_keys or _may_lack_keys(schemas, field, schema)
+        schema.needs_validation = schema.needs_validation or _items_may_lack_keys(schemas, field, schema)
     return schema
 
 
@@ -157,14 +160,14 @@ def _type(schemas: Schemas, type_: Type, compiled: dict[str, MergeSchema]) -> Me
 
 def _container(kind: MergeSchemaKind, item: MergeSchema | None, *, atomic: bool) -> MergeSchema:
     schema = MergeSchema(kind, atomic=atomic, item=item, plain_equality=item is None or item.plain_equality)
-    schema.may_lack_keys = item is not None and item.may_lack_keys
+    schema.needs_validation = item is not None and item.needs_validation
     return schema
 
 
 def _with_other_atomicity(schema: MergeSchema) -> MergeSchema:
     """The same struct for a field that makes it atomic, or not atomic, in contrast to its type."""
     out = MergeSchema(schema.kind, atomic=not schema.atomic, item=schema.item, plain_equality=schema.plain_equality)
-    out.fields, out.may_lack_keys = schema.fields, schema.may_lack_keys
+    out.fields, out.needs_validation = schema.fields, schema.needs_validation
     return out
 
 
@@ -180,15 +183,15 @@ def _key_defaults(schemas: Schemas, field: Field) -> Mapping[str, Any]:
     }
 
 
-def _may_lack_keys(schemas: Schemas, field: Field, schema: MergeSchema) -> bool:
-    """Whether a decoded item can lack all its keys. Items of sets always have a key."""
+def _items_may_lack_keys(schemas: Schemas, field: Field, schema: MergeSchema) -> bool:
+    """Whether a decoded item of a list can have none of the key fields. An item of a set is its own key."""
     item = field.type.items
     if not schema.keys or item is None:
         return False
     if item.kind != "struct":
         return True
-    printed = zero(schemas, item.ref)
-    return not any(key in schema.defaults or key in printed for key in schema.keys)
+    always_present = empty_wire_form(schemas, item.ref)
+    return not any(key in schema.defaults or key in always_present for key in schema.keys)
 
 
 class InvalidListItem(msgspec.Struct, frozen=True):
@@ -198,7 +201,7 @@ class InvalidListItem(msgspec.Struct, frozen=True):
 
 
 def element_of(schema: MergeSchema, item: Any) -> str | InvalidListItem:
-    """The path element of an item of a list that is a set or a map."""
+    """The path element of an item of a list with ``x-kubernetes-list-type`` ``set`` or ``map``."""
     keys = schema.keys
     if not keys:
         return _set_element(item)
@@ -236,18 +239,18 @@ def _set_element(item: Any) -> str | InvalidListItem:
 
 
 class ParseableType(NamedTuple):
-    """A kind in one version: its schema, its name, and its empty object as the server prints it."""
+    """A kind in one version: its schema, its name, and the wire form of an object without any field."""
 
     schema: MergeSchema
     gvk: GroupVersionKind
-    zero: Mapping[str, Any]
+    empty: Mapping[str, Any]
 
 
 @lru_cache(maxsize=1024)
 def parseable_type(schemas: Schemas, type_name: str) -> ParseableType:
     """For a kind of the schema tables. ``apimachinery/structural/merge_schema.py`` is for custom resources."""
     return ParseableType(
-        merge_schema_of(schemas, type_name), _kinds_of_types(schemas)[type_name], zero(schemas, type_name)
+        merge_schema_of(schemas, type_name), _kinds_of_types(schemas)[type_name], empty_wire_form(schemas, type_name)
     )
 
 
@@ -257,6 +260,6 @@ def _kinds_of_types(schemas: Schemas) -> dict[str, GroupVersionKind]:
 
 
 @lru_cache(maxsize=1024)
-def zero(schemas: Schemas, type_name: str) -> Mapping[str, Any]:
-    """The empty object of a type as the server prints it."""
-    return emit(schemas, type_name, {})
+def empty_wire_form(schemas: Schemas, type_name: str) -> Mapping[str, Any]:
+    """The wire form of an object without any field: the fields that the server always sends."""
+    return wire_form(schemas, type_name, {})

@@ -1,7 +1,8 @@
 """The fields of an object as a set, and sets adapted to the schema.
 
-:func:`owned_fields` is what a manager owns by applying a configuration: leaves, items of lists and maps, and explicit
-empty values, but not the structs above them. :func:`with_parent_fields` adds those structs for pruning.
+:func:`owned_fields` returns the fields that a manager owns when it applies a configuration: leaves, items of lists and
+maps, and explicit empty values, but not the structs above them. :func:`with_parent_fields` adds those structs, because
+they are removed with their last field.
 :func:`reconcile_with_schema` adapts a set that was written with an older schema. ``field_sets.py`` defines the sets.
 """
 
@@ -97,7 +98,8 @@ def schema_below(schema: MergeSchema | None, element: str) -> MergeSchema | None
 
 
 def reconcile_with_schema(schema: MergeSchema | None, fields: FieldSet) -> FieldSet:
-    """``fields`` without fields below values that are atomic now. Returned without a copy if nothing changes."""
+    """``fields`` without the fields below values that are atomic in the present schema; such a value is owned as a
+    whole. The set is returned without a copy if nothing changes."""
     changed: FieldSet = {}
     for element, node in fields.items():
         if not node or element == SELF:

@@ -1,9 +1,9 @@
 """Path elements: the keys of ``fieldsV1``, each one step of a field path.
 
-An element is its own wire text, so that sets of them are plain dictionaries: ``f:spec`` (a field or a map key),
-``k:{"name":"main"}`` (a list item by its keys), ``v:"kubernetes"`` (an item of a list that is a set), ``i:0`` (an
-index). Two elements are equal if and only if their canonical texts are equal; :func:`canonical` parses the text of a
-client. ``field_sets.py`` has the sets.
+An element is a text as in ``fieldsV1``, so that sets of elements are plain dictionaries: ``f:spec`` (a field or a map
+key), ``k:{"name":"main"}`` (a list item by its keys), ``v:"kubernetes"`` (an item of a list that is a set), ``i:0`` (an
+index). A client may write an element in several ways, for example with spaces; :func:`normal_form` returns the one that
+this package uses. ``field_sets.py`` has the sets.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from headgate.kube.field_errors import quote
 from headgate.kube.integers import read_integer
 from headgate.kube.serializer.json_syntax import MAX_DEPTH
 
-SELF: Final = "."  # in a node: the field itself is in the set too
-IGNORED: Final = ""  # the result of canonical() for an unknown kind of element
+SELF: Final = "."  # the field is in the set, in addition to fields below it
+IGNORED: Final = ""  # the result of normal_form() for an element with an unknown prefix, which Kubernetes ignores
 
 _MAX_INDEX: Final = (1 << 63) - 1
 _MAX_FLOAT_DIGITS: Final = 308  # a number with more digits does not fit in a float64
@@ -84,7 +84,7 @@ def _read_int(text: str) -> int:
     if number is not None and abs(number) <= _EXACT_FLOAT:
         return number
     if len(text) > _MAX_FLOAT_DIGITS:
-        raise ValueError("the number is beyond what a float64 holds")
+        raise ValueError("the number is too large for a float64")
     return int(float(text))
 
 
@@ -99,8 +99,9 @@ def _read(text: str) -> Any:
 
 
 @lru_cache(maxsize=8192)
-def canonical(element: str) -> str | None:
-    """The canonical text of ``element``; ``IGNORED`` for an unknown kind of element, ``None`` for a malformed one."""
+def normal_form(element: str) -> str | None:
+    """``element`` with sorted keys and Go's notation of values; ``IGNORED`` for an element with an unknown prefix,
+    ``None`` for a malformed one."""
     kind, colon, text = element[:1], element[1:2], element[2:]
     if colon != ":":
         return None
@@ -141,7 +142,7 @@ def _rank(value: Any) -> tuple[Any, ...]:
 
 @lru_cache(maxsize=8192)
 def sort_key(element: str) -> tuple[Any, ...]:
-    """The sort key of a canonical element: fields, then keys, then values, then indexes."""
+    """The sort key of an element in normal form: fields, then keys, then values, then indexes."""
     kind, text = element[:1], element[2:]
     match kind:
         case ".":
@@ -157,7 +158,7 @@ def sort_key(element: str) -> tuple[Any, ...]:
 
 
 def go_float(number: float) -> str:
-    """A float64 as Go's ``%v`` prints it."""
+    """A float64 in Go's format ``%v``."""
     if number == int(number) and abs(number) < 1e6:
         return str(int(number))
     mantissa, _, exponent = repr(float(number)).partition("e")
@@ -165,8 +166,8 @@ def go_float(number: float) -> str:
         return f"{mantissa.removesuffix('.0')}e{int(exponent):+03d}" if exponent else mantissa
     digits = mantissa.lstrip("-").replace(".", "").strip("0")
     power = len(mantissa.lstrip("-").partition(".")[0]) - 1
-    printed = digits[0] + (f".{digits[1:]}" if len(digits) > 1 else "")
-    return f"{'-' if number < 0 else ''}{printed}e{power:+03d}"
+    scientific = digits[0] + (f".{digits[1:]}" if len(digits) > 1 else "")
+    return f"{'-' if number < 0 else ''}{scientific}e{power:+03d}"
 
 
 def _format_value(value: Any) -> str:

@@ -1,8 +1,8 @@
 """Removes fields from an object, and decides which are removed when a manager stops applying them.
 
 A field is removed when its manager applied it last time, does not apply it now, and no other manager owns it
-(``_prune`` in ``server_side_apply.py``). A map or list without content becomes null, which decoding drops; its owner
-may still own it.
+(``_prune`` in ``server_side_apply.py``). A map or list that becomes empty is set to null, which decoding drops; the
+managers that own the map or list itself keep it in their sets.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from headgate.apimachinery.apply.owned_fields import owned_fields, with_parent_f
 
 
 def remove_fields(schema: MergeSchema, value: Any, fields: FieldSet) -> Any:
-    """``value`` without ``fields`` and everything below them. ``value`` must have some of ``fields`` below it."""
+    """``value`` without ``fields`` and everything below them. At least one of ``fields`` must be in ``value``."""
     match schema.kind:
         case MergeSchemaKind.LEAF:
             return value
@@ -56,19 +56,22 @@ def _remove_parts(schema: MergeSchema, value: dict[str, Any], fields: FieldSet) 
 
 
 def remove_previously_owned(schema: MergeSchema, merged: Any, last: FieldSet) -> Any:
-    """``merged`` without all fields that its manager owned before."""
+    """``merged`` without all fields that the applying manager owned before this request (``last``)."""
     return remove_fields(schema, merged, with_parent_fields(schema, last)) or {}
 
 
 def add_back_owned_items(schema: MergeSchema, merged: Any, pruned: Any, managed: FieldSet) -> Any:
-    """``pruned`` with the owned fields (``managed``: the sets of all managers) restored from ``merged``."""
+    """``pruned`` with those fields restored from ``merged`` that are in ``managed``, the sets of all managers."""
     kept = union(with_parent_fields(schema, owned_fields(schema, pruned)), with_parent_fields(schema, managed))
     removed = difference(with_parent_fields(schema, owned_fields(schema, merged)), kept)
     return remove_fields(schema, merged, removed) or {}
 
 
 def add_back_dangling_items(schema: MergeSchema, merged: Any, pruned: Any, last: FieldSet) -> Any:
-    """``pruned`` with all fields restored that its manager did not own: only fields of ``last`` may be missing."""
+    """``pruned`` with all fields restored from ``merged`` that the applying manager did not own before.
+
+    Only fields of ``last``, which it owned, stay removed.
+    """
     before = with_parent_fields(schema, owned_fields(schema, merged))
     removed = difference(before, with_parent_fields(schema, owned_fields(schema, pruned)))
     return remove_fields(schema, merged, intersection(removed, with_parent_fields(schema, last))) or {}

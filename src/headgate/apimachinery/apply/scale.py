@@ -1,4 +1,4 @@
-"""Managed fields across the ``scale`` subresource, whose object is another kind.
+"""Converts managed fields between a workload (the *parent*) and its ``scale`` subresource, which is another kind.
 
 The managers of ``spec.replicas`` of a Deployment are shown as managers of ``spec.replicas`` of its Scale
 (:func:`scale_entries`); after the Scale was written, :func:`parent_entries` converts the result back.

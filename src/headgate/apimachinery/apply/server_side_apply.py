@@ -1,8 +1,8 @@
-"""Server-side apply: an object from the configurations of its managers.
+"""Server-side apply: makes an object from the configurations of its managers.
 
-:func:`apply_config` merges a configuration into the live object, removes what its manager applied before and does not
-apply now, and reports a conflict for fields of other managers. The parts: ``merge.py``, ``remove.py``,
-``conflicts.py``; ``last_applied.py`` handles client-side apply of ``kubectl``.
+:func:`apply_config` merges a configuration into the live object, removes the fields that its manager applied before and
+does not apply now, and returns a conflict if the configuration changes fields of other managers. The steps are in
+``merge.py``, ``remove.py`` and ``conflicts.py``; ``last_applied.py`` handles client-side apply of ``kubectl``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from headgate.apimachinery.apply.field_sets import (
     difference_below,
     from_names,
     has,
-    ordered,
+    in_wire_order,
     union,
 )
 from headgate.apimachinery.apply.managed_fields import (
@@ -47,7 +47,7 @@ from headgate.apimachinery.apply.update import (
     release_changed_fields,
     with_entries,
 )
-from headgate.apimachinery.apply.validate import check
+from headgate.apimachinery.apply.validate import schema_errors
 from headgate.apimachinery.apply.version_converter import (
     Convert,
     InconvertibleObject,
@@ -76,7 +76,7 @@ class ApplyError(msgspec.Struct, frozen=True):
 
 
 class _Apply(msgspec.Struct, frozen=True):
-    """The arguments of one request, which may be tried twice."""
+    """The arguments of one request, which may be tried twice. ``empty``: an object of the kind without any field."""
 
     converter: VersionConverter
     live: Object
@@ -125,7 +125,7 @@ def apply_config(
     try:
         result = _apply_once(request, managers, force)
         if isinstance(result, list) and manager == last_applied.KUBECTL:
-            result = _upgrade(request, managers, result)
+            result = _apply_over_client_side(request, managers, result)
     except InconvertibleObject as problem:
         return _internal_error(str(problem))
     if isinstance(result, list):
@@ -136,10 +136,13 @@ def apply_config(
     return ApplyResult(_copy(obj), result.unchanged)
 
 
-def _upgrade(
+def _apply_over_client_side(
     request: _Apply, managers: Managers, conflicts: list[Conflict]
 ) -> ApplyResult | ApplyError | list[Conflict]:
-    """Server-side apply of ``kubectl`` may take over the fields that client-side apply owned by updates."""
+    """Server-side apply of ``kubectl`` may take over the fields that its client-side apply has written before.
+
+    Returns the conflicts on other fields, if there are any.
+    """
     allowed = last_applied.last_applied_fields(request.converter, request.live)
     if allowed is None:
         return conflicts
@@ -160,23 +163,26 @@ def not_convertible(config: Object, problem: str) -> ApplyError:
 
 
 def _check_request(request: _Apply) -> ApplyError | None:
+    """The error if the configuration, or the live object, does not match the schema."""
     config, schema = request.config, request.converter.schema
     metadata = config.get("metadata")
     if isinstance(metadata, dict) and isinstance(metadata.get("managedFields"), list):
         return ApplyError(bad_request("metadata.managedFields must be nil"))
-    problem = check(schema, config)
+    problem = schema_errors(schema, config)
     if problem is not None:
         return _internal_error(f"failed to create typed patch object ({describe(config)}): {problem}")
-    if schema.may_lack_keys:
-        problem = check(schema, request.live, duplicates=True)
+    if schema.needs_validation:
+        problem = schema_errors(schema, request.live, allow_duplicates=True)
         if problem is not None:
             return _internal_error(f"failed to create typed live object ({describe(request.live)}): {problem}")
     return None
 
 
 def _apply_once(request: _Apply, managers: Managers, force: bool) -> ApplyResult | ApplyError | list[Conflict]:
+    """The new object, an error, or the list of conflicts with other managers."""
     converter, live, reset, identity = request.converter, request.live, request.reset, request.identity
     if not managers:
+        # The object has no managed fields: its present fields get an owner of their own, as in kube-apiserver.
         first = identify(BEFORE_FIRST_APPLY, UPDATE, converter.api_version, request.subresource)
         existing = record_update(converter, request.empty, live, managers, first, request.now, reset)
         if isinstance(existing, str):
@@ -196,34 +202,39 @@ def _apply_once(request: _Apply, managers: Managers, force: bool) -> ApplyResult
     if isinstance(after, list):
         return after
     unchanged = json_equal(live, new)
-    _finish(after, identity, None if unchanged else request.now)
+    _finish_applier(after, identity, None if unchanged else request.now)
     return ApplyResult(with_entries(live if unchanged else new, after), unchanged)
 
 
-def _finish(managers: Managers, identity: ManagerIdentity, now: str | None) -> None:
-    """Removes fields that cannot be owned from the applier's set, and sets its time if the object changed."""
+def _finish_applier(managers: Managers, identity: ManagerIdentity, now: str | None) -> None:
+    """Removes the fields that no manager can own from the set of the applier ``identity``.
+
+    Sets its time to ``now``, which is None if the object did not change.
+    """
     applied = managers.pop(identity, None)
     if applied is None:
         return
-    fields = ordered(difference(applied.fields, NEVER_OWNED))
+    fields = in_wire_order(difference(applied.fields, NEVER_OWNED))
     if fields:
         managers[identity] = VersionedFieldSet(fields, applied.api_version, now or applied.time)
 
 
 def _prune(converter: VersionConverter, merged: Object, managers: Managers, last: VersionedFieldSet | None) -> Object:
-    """``merged`` without the fields that the applier applied last time and no manager applies now."""
+    """``merged`` without the fields that the applier applied last time (``last``) and no manager applies now.
+
+    Each manager may have applied its fields in another version, so the object is converted to each of these versions.
+    """
     if last is None or not last.fields:
         return merged
     base = converter.convert_to(converter.typed_value(merged), last.api_version, _PRUNE_ERROR)
     if base is None:
         return merged
     pruned = base._replace(obj=remove_previously_owned(base.schema, base.obj, last.fields))
-    wanted: dict[str, FieldSet] = {
-        last.api_version: {}
-    }  # first, so that fewer fields are missing in conversions to other versions
+    # This version is the first, because the conversion to another version may lose fields.
+    owned_by_version: dict[str, FieldSet] = {last.api_version: {}}
     for owned in managers.values():
-        wanted[owned.api_version] = union(wanted.get(owned.api_version, {}), owned.fields)
-    for version, fields in wanted.items():
+        owned_by_version[owned.api_version] = union(owned_by_version.get(owned.api_version, {}), owned.fields)
+    for version, fields in owned_by_version.items():
         full, rest = converter.convert_to(base, version), converter.convert_to(pruned, version)
         if full is not None and rest is not None:
             pruned = full._replace(obj=add_back_owned_items(full.schema, full.obj, rest.obj, fields))

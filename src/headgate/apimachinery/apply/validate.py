@@ -15,18 +15,18 @@ from headgate.kube.field_errors import quote
 Problem = tuple[str, str]  # path, message
 
 
-def check(schema: MergeSchema, value: Any, *, duplicates: bool = False) -> str | None:
-    """The errors of ``value``, or ``None``. ``duplicates``: a list may have duplicate items."""
-    if _is_valid(schema, value, duplicates):
+def schema_errors(schema: MergeSchema, value: Any, *, allow_duplicates: bool = False) -> str | None:
+    """The text of the errors of ``value``, or ``None``. ``allow_duplicates``: duplicate list items are no error."""
+    if _is_valid(schema, value, allow_duplicates):
         return None
-    problems = _check(schema, value, duplicates)
+    problems = _check(schema, value, allow_duplicates)
     texts = [f"{path}: {message}" if path else message for path, message in problems]
     if len(texts) < 2:
         return texts[0] if texts else None
     return "\n".join(["errors:", *(f"  {text}" for text in texts)])
 
 
-def _is_valid(schema: MergeSchema, value: Any, duplicates: bool) -> bool:
+def _is_valid(schema: MergeSchema, value: Any, allow_duplicates: bool) -> bool:
     """Whether ``_check`` would find no errors. Every write calls this fast check, which stops at the first error."""
     kind = schema.kind
     if value is None or kind is MergeSchemaKind.ANY:
@@ -37,9 +37,9 @@ def _is_valid(schema: MergeSchema, value: Any, duplicates: bool) -> bool:
     if kind is MergeSchemaKind.LIST:
         if not isinstance(value, list):
             return False
-        if schema.keys is not None and not _have_valid_keys(schema, value, duplicates):
+        if schema.keys is not None and not _have_valid_keys(schema, value, allow_duplicates):
             return False
-        return all(_is_valid(below, item, duplicates) for item in value)
+        return all(_is_valid(below, item, allow_duplicates) for item in value)
     if not isinstance(value, dict):
         return False
     parts, is_closed = schema.fields, kind is MergeSchemaKind.STRUCT and schema.item is None
@@ -47,19 +47,19 @@ def _is_valid(schema: MergeSchema, value: Any, duplicates: bool) -> bool:
         part = parts.get(name)
         if part is None and is_closed:
             return False
-        if not _is_valid(below if part is None else part.schema, each, duplicates):
+        if not _is_valid(below if part is None else part.schema, each, allow_duplicates):
             return False
     return True
 
 
-def _have_valid_keys(schema: MergeSchema, items: list[Any], duplicates: bool) -> bool:
+def _have_valid_keys(schema: MergeSchema, items: list[Any], allow_duplicates: bool) -> bool:
     elements = [element_of(schema, item) for item in items]
     if any(isinstance(element, InvalidListItem) for element in elements):
         return False
-    return duplicates or len(set(elements)) == len(elements)
+    return allow_duplicates or len(set(elements)) == len(elements)
 
 
-def _check(schema: MergeSchema, value: Any, duplicates: bool) -> list[Problem]:
+def _check(schema: MergeSchema, value: Any, allow_duplicates: bool) -> list[Problem]:
     if value is None:
         return []
     match schema.kind:
@@ -70,40 +70,42 @@ def _check(schema: MergeSchema, value: Any, duplicates: bool) -> list[Problem]:
         case MergeSchemaKind.LIST:
             if not isinstance(value, list):
                 return [("", f"expected list, got &{{{_plain(value)}}}")]
-            return _check_items(schema, value, duplicates)
+            return _check_items(schema, value, allow_duplicates)
         case _:
             if not isinstance(value, dict):
                 return [("", f"expected map, got &{{{_plain(value)}}}")]
-            return _check_parts(schema, value, duplicates)
+            return _check_parts(schema, value, allow_duplicates)
 
 
 def _below(prefix: str, problems: list[Problem]) -> list[Problem]:
     return [(prefix + path, message) for path, message in problems]
 
 
-def _check_parts(schema: MergeSchema, value: dict[str, Any], duplicates: bool) -> list[Problem]:
+def _check_parts(schema: MergeSchema, value: dict[str, Any], allow_duplicates: bool) -> list[Problem]:
     out: list[Problem] = []
     for name, below in value.items():
         part = schema.fields.get(name)
         if part is None and schema.kind is MergeSchemaKind.STRUCT and schema.item is None:
-            # The rest of this level is not checked.
+            # As in Kubernetes, the rest of this level is not checked.
             out.append((f".{name}", "field not declared in schema"))
             break
-        out += _below(f".{name}", _check(part.schema if part is not None else schema.item or ANY, below, duplicates))
+        out += _below(
+            f".{name}", _check(part.schema if part is not None else schema.item or ANY, below, allow_duplicates)
+        )
     return out
 
 
-def _check_items(schema: MergeSchema, items: list[Any], duplicates: bool) -> list[Problem]:
+def _check_items(schema: MergeSchema, items: list[Any], allow_duplicates: bool) -> list[Problem]:
     out: list[Problem] = []
     seen: set[str] = set()
     for index, item in enumerate(items):
         element = f"i:{index}" if schema.keys is None else element_of(schema, item)
         if isinstance(element, InvalidListItem):
             return [*out, ("", f"element {index}: {element.reason}")]
-        if element in seen and not duplicates:
+        if element in seen and not allow_duplicates:
             out.append(("", f"duplicate entries for key {format_element(element)}"))
         seen.add(element)
-        problems = _check(schema.item or ANY, item, duplicates)
+        problems = _check(schema.item or ANY, item, allow_duplicates)
         if problems:
             out += _below(format_element(element), problems)
     return out
@@ -140,7 +142,7 @@ def _go_type(value: Any) -> str:
 
 
 def _plain(value: Any) -> str:
-    """As Go's ``%v`` prints it."""
+    """The text of ``value`` in Go's format ``%v``."""
     match value:
         case None:
             return "<nil>"
@@ -159,7 +161,7 @@ def _plain(value: Any) -> str:
 
 
 def _literal(value: Any) -> str:
-    """As Go's ``%#v`` prints it."""
+    """The text of ``value`` in Go's format ``%#v``."""
     match value:
         case None:
             return "interface {}(nil)"

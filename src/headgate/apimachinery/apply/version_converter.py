@@ -1,7 +1,7 @@
 """Converts an object to the versions that its managers used.
 
 Usually there is one version, and nothing is converted. For a kind with several versions the caller provides a
-:data:`Convert`; a manager whose version is no longer available loses its entry.
+:data:`Convert`. A manager whose version does not exist any more loses its entry.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ Object: TypeAlias = dict[str, Any]
 
 
 class ConvertedObject(NamedTuple):
-    """An object in another version, in the form that the server prints."""
+    """An object in another version, in wire form, with the schema of that version."""
 
     schema: MergeSchema
     obj: Object
 
 
-# Converts an object (with its own ``apiVersion``) to a version. None: there is no such version; a text: the error of
-# the conversion.
+# Converts an object, which has its version in ``apiVersion``, to the version of the second argument. None: there is no
+# such version. A str: the error of the conversion.
 Convert: TypeAlias = "Callable[[Object, str], ConvertedObject | str | None]"
 
 

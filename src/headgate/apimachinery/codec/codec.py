@@ -1,8 +1,8 @@
 """Decodes bytes to objects and encodes them, as the API server does; the interface of this package.
 
 :func:`decode_json` or :func:`decode_yaml` reads a request body, :func:`interpret` returns its kind, :func:`convert`
-makes an object of that kind and :func:`emit` encodes it again. Defaults and validation are later steps, in
-``apimachinery/defaults/`` and ``apimachinery/validation/``; HTTP status codes are the caller's.
+makes an object of that kind, and :func:`wire_form` returns the object as the server sends it. Defaults and validation
+are later steps, in ``apimachinery/defaults/`` and ``apimachinery/validation/``; the caller chooses HTTP status codes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from headgate.apimachinery.codec.decoder import Decoded, convert
-from headgate.apimachinery.codec.encoder import emit
+from headgate.apimachinery.codec.encoder import wire_form
 from headgate.apimachinery.codec.scalars import json_kind
 from headgate.kube.serializer.json_decoder import ParsedBody, decode_json
 from headgate.kube.serializer.yaml_decoder import decode_yaml
@@ -22,10 +22,10 @@ __all__ = [
     "convert",
     "decode_json",
     "decode_yaml",
-    "emit",
     "interpret",
     "strict_decoding_error",
     "strict_decoding_warnings",
+    "wire_form",
 ]
 
 _KIND_STRUCT: Final = (
@@ -40,7 +40,7 @@ class TypeMeta(NamedTuple):
 
 
 def interpret(parsed: ParsedBody) -> TypeMeta | str:
-    """Group, version and kind of the body (empty if missing), or the error text."""
+    """Group, version and kind of the body, empty if they are missing; a ``str`` is an error text."""
     if parsed.error is not None:
         return parsed.error if parsed.is_yaml else f"couldn't get version/kind; json parse error: {parsed.error}"
     found, problem = {"apiversion": "", "kind": ""}, ""
@@ -83,5 +83,5 @@ def strict_decoding_error(parsed: ParsedBody, decoded: Decoded) -> str:
 
 
 def _repeated_in_yaml(parsed: ParsedBody) -> tuple[str, ...]:
-    """Only for YAML: ``convert`` reports repeated keys in JSON."""
-    return parsed.duplicates if parsed.is_yaml else ()
+    """The repeated keys of a YAML body. Those of a JSON body are reported by ``convert``."""
+    return parsed.duplicate_errors if parsed.is_yaml else ()

@@ -1,11 +1,13 @@
 """Converts a plain JSON value to an object of a type, as Go's strict decoder does, and reports unknown fields.
 
 The result is in *normal form*: values that Go does not distinguish from an absent field are absent (nulls, zeros and
-empty structs that are not behind a pointer, empty lists and maps unless the server always prints them); quantities,
-times and base64 are canonical; unknown fields are removed. All dicts and lists are new, except in raw values, which are
-shared. Every type is compiled once into a closure ``(value, report, path)``; the path is a chain of pairs that ends in
-None, innermost key first, and is expanded only for an error message. The messages are those of Go's decoder.
-``encoder.py`` is the reverse, ``scalars.py`` decodes scalars, ``codec.py`` starts from bytes.
+empty structs that are not behind a pointer, empty lists and maps unless the server always sends them); quantities,
+times and base64 are as Kubernetes writes them (``1000m`` becomes ``1``); unknown fields are removed. All dicts and
+lists are new, except in raw values, which are shared.
+
+Every type is compiled once into a closure ``(value, report, path)``. The path is a chain of pairs that ends in None,
+innermost key first, and becomes a text only in an error message. The messages are those of Go's decoder. ``encoder.py``
+is the reverse, ``scalars.py`` decodes scalars, ``codec.py`` starts from bytes.
 """
 
 from __future__ import annotations
@@ -34,17 +36,22 @@ class DecodeReport:
     rejects stops decoding: :class:`headgate.apimachinery.codec.scalars.FatalScalarError`.
     """
 
-    __slots__ = ("_root", "_schemas", "error", "strict_errors")
+    __slots__ = ("_outer", "_root", "_schemas", "error", "strict_errors")
 
-    def __init__(self, schemas: Schemas, root: str) -> None:
+    def __init__(self, schemas: Schemas, root: Type, outer: tuple[DecodeReport, Path] | None = None) -> None:
         self._schemas = schemas
         self._root = root
+        self._outer = outer  # for a value with a decoder of its own: the report and the path of that value
         self.strict_errors: list[str] = []
         self.error: str | None = None
 
-    def discard(self, root: str = "") -> DecodeReport:
-        """A report for values that were already decoded, or whose errors are not reported."""
-        return DecodeReport(self._schemas, root or self._root)
+    def separate(self) -> DecodeReport:
+        """A separate report, for values whose errors have been reported already or are not reported."""
+        return DecodeReport(self._schemas, self._root, self._outer)
+
+    def nested(self, path: Path, root: Type) -> DecodeReport:
+        """A separate report for a value at ``path`` that has a decoder of its own and is of the type ``root``."""
+        return DecodeReport(self._schemas, root, (self, path))
 
     def add_strict_error(self, problem: str, path: Path, key: str) -> None:
         text = f"{problem} field {quote(_dotted((path, key)))}"
@@ -60,8 +67,20 @@ class DecodeReport:
         return f"json: cannot unmarshal {found} into {self._go_location(path)} of type {go_type}"
 
     def _go_location(self, path: Path) -> str:
-        """The location of ``path`` in Go's messages: the innermost struct and the fields, without indexes and keys."""
-        current_type, struct, names = Type("struct", ref=self._root), "", []
+        """The location of ``path`` in Go's messages: the fields, without indexes and keys, and the innermost struct of
+        the outermost decoder."""
+        parts = []
+        report: DecodeReport | None = self
+        while report is not None:
+            parts.append(report._go_fields(path))
+            report, path = report._outer or (None, None)
+        names = [name for _, fields in reversed(parts) for name in fields]
+        struct = next((struct for struct, fields in reversed(parts) if fields), "")
+        return f"Go struct field {struct}.{'.'.join(names)}" if names else "Go value"
+
+    def _go_fields(self, path: Path) -> tuple[str, list[str]]:
+        """The innermost struct of ``path``, and its fields."""
+        current_type, struct, names = self._root, "", []
         for key in _keys(path):
             if current_type.kind == "struct":
                 field = self._schemas.fields[current_type.ref][str(key)]
@@ -70,7 +89,7 @@ class DecodeReport:
                 current_type = field.type
             elif current_type.items is not None:
                 current_type = current_type.items
-        return f"Go struct field {struct}.{'.'.join(names)}" if names else "Go value"
+        return struct, names
 
 
 def _keys(path: Path) -> list[str | int]:
@@ -87,9 +106,9 @@ def _dotted(path: Path) -> str:
 
 Object = dict[str, Any]
 Reader = Callable[[Any, DecodeReport, Path], Any]
-_Rule = tuple[
-    str, type | None, bool, Reader
-]  # name, class that needs no conversion, keep zeros, reader for all other classes
+# The name of a field, the Python class of values that need no conversion, whether zero values are kept, and the reader
+# for values of other classes.
+_Rule = tuple[str, type | None, bool, Reader]
 
 _RESET_BY_NULL: Final = frozenset({"list", "map", "quantity", "time", "microtime"})
 _MAX_CACHED_KEY_SETS: Final = 256  # per type; objects of a type often have the same fields
@@ -104,7 +123,8 @@ class Decoded(msgspec.Struct, frozen=True):
 
 
 def convert(schemas: Schemas, type_name: str, value: Any) -> Decoded:
-    report = DecodeReport(schemas, type_name)
+    """The JSON value as an object of the type ``type_name``."""
+    report = DecodeReport(schemas, Type("struct", ref=type_name))
     try:
         obj = {} if value is None else _compiled(schemas).struct(type_name)(value, report, None)
     except scalars.FatalScalarError as problem:
@@ -139,13 +159,12 @@ class _Compiler:
                 return field.name, bool, field.pointer, self._reader(field.type)
             case "raw":
                 return field.name, None, True, self._reader(field.type)
-            case "time" | "microtime":  # a zero time is absent even behind a pointer: it would be printed as null
+            case "time" | "microtime":  # a zero time is absent even behind a pointer: Go would write it as null
                 return field.name, None, False, self._reader(field.type)
             case "quantity" | "intorstring" | "duration" if not field.pointer:
                 return field.name, None, True, _without(self._reader(field.type), scalars.ZEROS[field.type.kind])
-            case (
-                "list" | "map"
-            ):  # one that is always printed has an owner, though it be empty; see empty_collections.py
+            case "list" | "map":
+                # If the server always sends the field, an empty value has a field manager; see empty_collections.py.
                 return field.name, None, field.pointer or field.omit == "never", self._reader(field.type)
             case _:
                 return field.name, None, field.pointer, self._reader(field.type)
@@ -176,7 +195,7 @@ class _Compiler:
         def read(value: Any, report: DecodeReport, path: Path) -> Any:
             if value.__class__ is not dict:
                 if isinstance(value, DuplicateKeysObject):
-                    return read(self._merge_duplicates(name, rules, value, report, path), report.discard(), path)
+                    return read(self._merge_duplicates(name, rules, value, report, path), report.separate(), path)
                 return report.fail(report.mismatch(path, scalars.json_kind(value), go_type))
             out = {}
             keys = tuple(value)
@@ -205,14 +224,15 @@ class _Compiler:
                 continue
             if key in merged:
                 report.add_strict_error("duplicate", path, key)
-                merged[key] = self._overlay(fields[key].type, fields[key].pointer, merged[key], item)
+                merged[key] = self._decode_into(fields[key].type, fields[key].pointer, merged[key], item)
             else:
                 merged[key] = item
             if item is not None:
                 rules[key][3](item, report, (path, key))
         return merged
 
-    def _overlay(self, type: Type, pointer: bool, old: Any, new: Any) -> Any:
+    def _decode_into(self, type: Type, pointer: bool, old: Any, new: Any) -> Any:
+        """The value after Go has decoded ``new`` into a variable that already has the value ``old``."""
         if new is None:
             return None if pointer or type.kind in _RESET_BY_NULL else old
         if isinstance(old, dict) and isinstance(new, dict) and type.kind in ("struct", "map"):
@@ -220,10 +240,10 @@ class _Compiler:
             merged = Object()
             for key, item in (*_pairs(old), *_pairs(new)):
                 field = fields.get(key) if key in merged else None
-                merged[key] = item if field is None else self._overlay(field.type, field.pointer, merged[key], item)
+                merged[key] = item if field is None else self._decode_into(field.type, field.pointer, merged[key], item)
             return merged
         if isinstance(old, list) and isinstance(new, list) and type.items is not None:
-            both = [self._overlay(type.items, False, *pair) for pair in zip(old, new, strict=False)]
+            both = [self._decode_into(type.items, False, *pair) for pair in zip(old, new, strict=False)]
             return both + new[len(both) :]
         return new
 
@@ -243,12 +263,13 @@ class _Compiler:
         return read
 
     def _either_reader(self, type: Type) -> Reader:
-        """A Go type with its own decoder, which does not report unknown fields."""
+        """For a Go type that is a struct or another value, such as JSONSchemaPropsOrBool. Its own decoder does not
+        report unknown fields."""
         struct, other = self.struct(type.ref), type.items or Type("raw")
         rest, wanted = self._reader(other), bool if other.kind == "bool" else list
 
         def read(value: Any, report: DecodeReport, path: Path) -> Any:
-            inner = report.discard(type.ref)
+            inner = report.nested(path, Type("struct", ref=type.ref) if isinstance(value, dict) else other)
             if isinstance(value, dict):
                 out = struct(value, inner, None)
             elif isinstance(value, wanted):

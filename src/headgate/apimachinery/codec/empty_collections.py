@@ -1,10 +1,11 @@
-"""The explicit empty lists and maps of an object, and how storage drops them.
+"""Replaces empty lists and maps that the server always sends by ``null``, as the storage of kube-apiserver does.
 
-If the server always prints a list, a client that writes ``[]`` owns it, so ``decoder.py`` keeps it. Storage does not
-distinguish it from an absent list: it is read back as ``null``. :func:`drop_empty_collections` does that step, after
-``apimachinery/apply/`` has computed the managed fields and before the new object is compared with the old one.
+If the server always sends a list, a client that writes ``[]`` owns the field, so ``decoder.py`` keeps the empty list.
+Storage does not distinguish it from an absent list: it is read back as ``null``. :func:`drop_empty_collections` does
+that step, after ``apimachinery/apply/`` has computed the managed fields and before the new object is compared with the
+old one.
 
-Every type is compiled once to the fields that contain such a list; other fields are not visited.
+Every type is compiled once to the fields that contain such a list or map; other fields are not visited.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ class _Compiler:
             rules: list[tuple[str, bool, CollectionDropper | None]] = []
             self._structs[name] = _struct_dropper(rules)
             rules.extend(
-                (field.name, _always_printed(field), self._dropper(field.type))
+                (field.name, _is_always_sent(field), self._dropper(field.type))
                 for field in self._schemas.types[name].fields
-                if _always_printed(field) or self._may_contain(field.type)
+                if _is_always_sent(field) or self._may_contain(field.type)
             )
         return self._structs[name]
 
@@ -59,13 +60,13 @@ class _Compiler:
         return None if items is None else _list_dropper(items) if type.kind == "list" else _map_dropper(items)
 
 
-def _always_printed(field: Field) -> bool:
+def _is_always_sent(field: Field) -> bool:
     return field.omit == "never" and not field.pointer and field.type.kind in ("list", "map")
 
 
 def _containing_types(schemas: Schemas) -> frozenset[str]:
-    """The types that contain such a list, at any depth."""
-    containing = {name for name, row in schemas.types.items() if any(_always_printed(field) for field in row.fields)}
+    """The types that contain a list or map that is always sent, at any depth."""
+    containing = {name for name, row in schemas.types.items() if any(_is_always_sent(field) for field in row.fields)}
     size = -1
     while size != len(containing):
         size = len(containing)

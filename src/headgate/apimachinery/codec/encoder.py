@@ -1,8 +1,8 @@
-"""Encodes an object as the API server does: as Go's encoder, with the fields of each type in Go's order.
+"""The *wire form* of an object: what Go's encoder writes for it, as a Python dict with the fields in Go's order.
 
-Required zero values and empty plain structs are present, nil lists that are always printed are ``null``, empty
-optional fields are gone, maps are sorted by key. The input is an object in the normal form of ``decoder.py`` or one
-that was printed before; printing twice changes nothing. All dicts and lists are new, except inside raw values.
+Required fields without a value are present: zeros, empty structs, and ``null`` for lists. Empty optional fields are
+absent. Maps are sorted by key. The input is an object in the normal form of ``decoder.py``, or in wire form, which is
+not changed. All dicts and lists of the result are new, except inside raw values.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ _OMITTED: Final = object()
 _MAX_CACHED_KEY_SETS: Final = 256  # per type; objects of a type often have the same fields
 
 
-class _Rule(NamedTuple):
+class _FieldRule(NamedTuple):
     name: str
-    writer: Writer | None  # None: printed as it is
-    absent: Any  # printed if there is no value; _OMITTED to print nothing
-    keeps_zero: bool  # an empty value is printed
-    is_plain_struct: bool = False  # printed even when there is no value
+    writer: Writer | None  # converts a value; None: the value is written as it is
+    absent: Any  # written if there is no value; _OMITTED to write nothing
+    keeps_zero: bool  # an empty value is written
+    is_plain_struct: bool = False  # a struct that is not behind a pointer: written even when there is no value
 
 
-def emit(schemas: Schemas, type_name: str, obj: Object) -> Object:
-    printed: Object = _compiled(schemas).struct(type_name)(obj)
-    return printed
+def wire_form(schemas: Schemas, type_name: str, obj: Object) -> Object:
+    """``obj`` of the type ``type_name`` as the server sends it, without ``kind`` and ``apiVersion``."""
+    wire: Object = _compiled(schemas).struct(type_name)(obj)
+    return wire
 
 
 @lru_cache(maxsize=8)
@@ -47,23 +48,23 @@ class _Compiler:
 
     def struct(self, name: str) -> Writer:
         if name not in self._structs:
-            rules: list[_Rule] = []
+            rules: list[_FieldRule] = []
             self._structs[name] = _struct_writer(rules)
             rules.extend(self._rule(field) for field in self._schemas.types[name].fields)
         return self._structs[name]
 
-    def _rule(self, field: Field) -> _Rule:
+    def _rule(self, field: Field) -> _FieldRule:
         kind, always = field.type.kind, field.omit == "never"
         writer = self._writer(field.type)
         if field.pointer or kind in ("list", "map"):
-            return _Rule(field.name, writer, None if always else _OMITTED, always or field.pointer)
+            return _FieldRule(field.name, writer, None if always else _OMITTED, always or field.pointer)
         if kind == "struct":
-            return _Rule(field.name, writer, None, True, is_plain_struct=True)
+            return _FieldRule(field.name, writer, None, True, is_plain_struct=True)
         if kind in ("time", "microtime", "raw"):
-            return _Rule(field.name, writer, _OMITTED if field.omit == "zero" else None, True)
+            return _FieldRule(field.name, writer, _OMITTED if field.omit == "zero" else None, True)
         if always or kind in ("quantity", "intorstring", "duration"):
-            return _Rule(field.name, writer, _ZEROS[kind], True)
-        return _Rule(field.name, writer, _OMITTED, False)
+            return _FieldRule(field.name, writer, _ZEROS[kind], True)
+        return _FieldRule(field.name, writer, _OMITTED, False)
 
     def _writer(self, type: Type) -> Writer | None:
         if type.kind == "struct":
@@ -78,26 +79,26 @@ class _Compiler:
         return _sorted if items is None else _map_writer(items)
 
 
-def _struct_writer(rules: list[_Rule]) -> Writer:
-    rules_by_keys: dict[tuple[str, ...], list[tuple[str, Writer | None, _Rule]]] = {}
+def _struct_writer(rules: list[_FieldRule]) -> Writer:
+    rules_by_keys: dict[tuple[str, ...], list[tuple[str, Writer | None, _FieldRule]]] = {}
 
-    def rules_for(keys: tuple[str, ...]) -> list[tuple[str, Writer | None, _Rule]]:
-        """The rules for an object with these fields: for them and for those that are always printed, in Go's order."""
+    def rules_for(keys: tuple[str, ...]) -> list[tuple[str, Writer | None, _FieldRule]]:
+        """The rules for an object with these fields: for them and for those that are always written, in Go's order."""
         present = frozenset(keys)
-        wanted = [
+        found_rules = [
             (rule.name, rule.writer, rule)
             for rule in rules
             if rule.name in present or rule.absent is not _OMITTED or rule.is_plain_struct
         ]
         if len(rules_by_keys) < _MAX_CACHED_KEY_SETS:
-            rules_by_keys[keys] = wanted
-        return wanted
+            rules_by_keys[keys] = found_rules
+        return found_rules
 
     def write(obj: Object) -> Object:
         keys = tuple(obj)
-        wanted = rules_by_keys.get(keys)
+        found_rules = rules_by_keys.get(keys)
         get, out = obj.get, {}
-        for name, writer, rule in rules_for(keys) if wanted is None else wanted:
+        for name, writer, rule in rules_for(keys) if found_rules is None else found_rules:
             item = get(name)
             if item:
                 out[name] = item if writer is None else writer(item)
@@ -137,4 +138,5 @@ def _map_writer(items: Writer) -> Writer:
 
 
 def _sorted(value: Object) -> Object:
-    return {key: value[key] for key in sorted(value)}  # sorting pairs takes six times as long, in one call into C
+    # Sorting the pairs would take six times as long, in one call into C, during which no other thread runs.
+    return {key: value[key] for key in sorted(value)}

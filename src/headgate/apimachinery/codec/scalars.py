@@ -1,7 +1,8 @@
-"""Decodes JSON scalars: checks ranges, and makes quantities, times and base64 canonical.
+"""Decodes JSON scalars: checks ranges, and writes quantities, times and base64 as Kubernetes does.
 
-A parser returns the canonical value or raises one of three errors, which differ in what Go's decoder does next and
-in how the text is completed (``decoder.py`` knows the field). Zero times are None, as on the wire.
+A parser returns the value as Kubernetes writes it (``1000m`` becomes ``1``), or raises one of three errors. They differ
+in what Go's decoder does next, and in whether ``decoder.py`` adds the name of the field to the text. A zero time is
+None.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Defaults of the small core kinds: namespaces, nodes, configuration, quotas, claims and volumes.
 
 Pods are in ``pod.py``, services in ``service.py``, kinds that hold a pod template in ``workloads.py``. Only the
-defaults of the versioned API are here; ``apimachinery/strategy/`` has what a strategy adds on create.
+defaults of the versioned API are here; ``apimachinery/strategy/`` has the values that a kind's strategy sets on create.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def default_node(obj: dict[str, Any]) -> None:
 
 
 def _sync_pod_cidrs(spec: dict[str, Any]) -> None:
-    """``podCIDR``, the older field, wins; it is the first of ``podCIDRs``."""
+    """Makes ``podCIDR``, the older field, the first of ``podCIDRs``. If they differ, ``podCIDR`` is used."""
     cidr, cidrs = spec.get("podCIDR"), spec.get("podCIDRs")
     if cidr and cidr != (cidrs or [""])[0]:
         spec["podCIDRs"] = [cidr]

@@ -95,8 +95,8 @@ def _default_status(status: Object) -> None:
         status["podIP"] = addresses[0]["ip"]
 
 
-def _drop_init_container_annotations(owner: Object) -> None:
-    annotations = (owner.get("metadata") or {}).get("annotations")
+def _drop_init_container_annotations(obj: Object) -> None:
+    annotations = (obj.get("metadata") or {}).get("annotations")
     if annotations:
         for name in _INIT_CONTAINER_ANNOTATIONS:
             annotations.pop(name, None)

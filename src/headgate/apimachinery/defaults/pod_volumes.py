@@ -57,8 +57,8 @@ def default_claim_spec(spec: Object) -> None:
     round_quantities(spec.get("resources"), "limits", "requests")
 
 
-def default_field_ref(owner: Object) -> None:
-    field_ref = owner.get("fieldRef")
+def default_field_ref(obj: Object) -> None:
+    field_ref = obj.get("fieldRef")
     if field_ref is not None and not field_ref.get("apiVersion"):
         field_ref["apiVersion"] = "v1"
 

@@ -16,7 +16,17 @@ from headgate.apimachinery.defaults.autoscaling import (
     default_horizontal_pod_autoscaler_v1,
     default_horizontal_pod_autoscaler_v2,
 )
-from headgate.apimachinery.defaults.cluster import (
+from headgate.apimachinery.defaults.core import (
+    default_endpoints,
+    default_limit_range,
+    default_namespace,
+    default_node,
+    default_persistent_volume,
+    default_persistent_volume_claim,
+    default_resource_quota,
+    default_secret,
+)
+from headgate.apimachinery.defaults.other_groups import (
     default_csi_driver,
     default_endpoint_slice,
     default_ingress_class,
@@ -28,16 +38,6 @@ from headgate.apimachinery.defaults.cluster import (
     default_storage_class,
     default_token_request,
     default_volume_attachment,
-)
-from headgate.apimachinery.defaults.core import (
-    default_endpoints,
-    default_limit_range,
-    default_namespace,
-    default_node,
-    default_persistent_volume,
-    default_persistent_volume_claim,
-    default_resource_quota,
-    default_secret,
 )
 from headgate.apimachinery.defaults.pod import default_pod
 from headgate.apimachinery.defaults.service import default_service

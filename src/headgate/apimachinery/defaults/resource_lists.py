@@ -10,12 +10,12 @@ from typing import Any
 from headgate.kube import quantity
 
 
-def round_quantities(owner: dict[str, Any] | None, *fields: str) -> None:
+def round_quantities(obj: dict[str, Any] | None, *fields: str) -> None:
     """Rounds the resource lists in ``fields`` in place. Validation reports invalid amounts."""
-    if not owner:
+    if not obj:
         return
     for field in fields:
-        amounts = owner.get(field)
+        amounts = obj.get(field)
         if not amounts:
             continue
         for name, value in amounts.items():
@@ -24,9 +24,9 @@ def round_quantities(owner: dict[str, Any] | None, *fields: str) -> None:
                 amounts[name] = parsed.round_up_to_milli().canonical
 
 
-def round_resource_list(owner: dict[str, Any] | None, field: str) -> None:
+def round_resource_list(obj: dict[str, Any] | None, field: str) -> None:
     """Rounds the amounts in ``owner[field]`` up to milli-units, in place. Validation reports invalid amounts."""
-    amounts = owner.get(field) if owner else None
+    amounts = obj.get(field) if obj else None
     if not amounts:
         return
     for name, text in amounts.items():

@@ -14,8 +14,8 @@ from headgate.kube.object_meta import TEMPLATE_GENERATION
 _MAX_INT32: Final = 2**31 - 1
 
 
-def _default_template(owner: dict[str, Any]) -> dict[str, Any]:
-    template: dict[str, Any] = owner.setdefault("template", {})
+def _default_template(spec: dict[str, Any]) -> dict[str, Any]:
+    template: dict[str, Any] = spec.setdefault("template", {})
     default_pod_spec(template.setdefault("spec", {}))
     return template
 
@@ -102,7 +102,7 @@ def default_job(obj: dict[str, Any]) -> None:
     template = _default_job_template(spec)
     labels = template.get("metadata", {}).get("labels") or {}
     metadata = obj.setdefault("metadata", {})
-    # A job without labels gets those of its pods. On create most of them are generated first: see its strategy.
+    # A job without labels gets those of its pod template. On create, strategy/workloads.py adds generated labels first.
     if not metadata.get("labels") and (spec.get("manualSelector") or "controller-uid" in labels):
         metadata["labels"] = dict(labels)
     spec.setdefault("completionMode", "NonIndexed")

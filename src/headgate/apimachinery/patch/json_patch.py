@@ -2,10 +2,12 @@
 
 It accepts more than the RFC, as clients expect: ``replace`` of a missing key adds it, ``test`` of a missing value
 against ``null`` succeeds, negative indexes count from the end, and text before the first ``/`` of a path is ignored.
-Every operation that does not apply gives the same 422; ``PatchError.detail`` has the message of the library that the
-API server uses. The document is not changed: the containers on the path of a change are copied, the rest is shared. In
-the result the copied objects have sorted keys, all others keep their order, because warnings about unknown fields are
-in that order.
+If an operation cannot be applied, the response is always the same 422; ``PatchError.detail`` has the message of the
+library that the API server uses.
+
+The *document*, which is the object that is patched, is not changed: the objects and lists on the path of a change are
+copied, and the rest is shared. Copied objects get sorted keys, and all others keep their order, because the warnings
+about unknown fields are in that order.
 """
 
 from __future__ import annotations
@@ -43,10 +45,11 @@ class _NoPath(_OperationError):
     """The parent of a path does not exist."""
 
 
-def apply_json_patch(document: Any, operations: Any, *, checked: bool = True) -> PatchResult | PatchError:
-    """``checked`` is false for ``fieldValidation=Ignore``: then operations are not checked in advance."""
+def apply_json_patch(document: Any, operations: Any, *, strict_decoding: bool = True) -> PatchResult | PatchError:
+    """``strict_decoding`` is false for ``fieldValidation=Ignore``: then operations are not checked before they are
+    applied."""
     operations = [] if operations is None else operations
-    problem, messages = _check(operations, checked)
+    problem, messages = _check(operations, strict_decoding)
     if problem is not None:
         return problem
     if len(operations) > MAX_OPERATIONS:
@@ -66,22 +69,22 @@ def apply_json_patch(document: Any, operations: Any, *, checked: bool = True) ->
     return PatchResult(patched.root, messages)
 
 
-def _check(operations: Any, checked: bool) -> tuple[PatchError | None, tuple[str, ...]]:
-    target = "[]handlers.jsonPatchOp" if checked else "jsonpatch.Patch"
-    prefix = "error decoding patch: " if checked else ""
+def _check(operations: Any, strict_decoding: bool) -> tuple[PatchError | None, tuple[str, ...]]:
+    target = "[]handlers.jsonPatchOp" if strict_decoding else "jsonpatch.Patch"
+    prefix = "error decoding patch: " if strict_decoding else ""
     if not isinstance(operations, list):
         return malformed(
             f"{prefix}json: cannot unmarshal {json_type_name(operations)} into Go value of type {target}"
         ), ()
     messages = []
-    element = "handlers.jsonPatchOp" if checked else "jsonpatch.Operation"
+    element = "handlers.jsonPatchOp" if strict_decoding else "jsonpatch.Operation"
     for i, operation in enumerate(operations):
         if operation is None:
             continue
         if not isinstance(operation, dict):
             type_name = json_type_name(operation)
             return malformed(f"{prefix}json: cannot unmarshal {type_name} into Go value of type {element}"), ()
-        if not checked:
+        if not strict_decoding:
             continue
         for field in ("op", "path", "from"):
             if not isinstance(operation.get(field, ""), str | None):
@@ -99,7 +102,7 @@ class _PatchedDocument:
         self.root = root
         self._owned: dict[int, Container] = {}
         self.copied_bytes = 0
-        self.steps = 0  # an upper bound of the levels that this patch has added
+        self.steps = 0  # this patch has added at most so many levels of nesting
 
     def owned_copy(self, container: Any) -> Container:
         if id(container) in self._owned:
@@ -142,7 +145,10 @@ class _PatchedDocument:
 
 
 def _is_deeper_than(limit: int, value: Any) -> bool:
-    """Operations can nest values; the next steps do not accept more levels than a body may have."""
+    """Whether ``value`` is nested more deeply than ``limit``.
+
+    Operations can nest values, and later steps are recursive: they accept only as many levels as a body may have.
+    """
     level = [value]
     for _ in range(limit + 1):
         level = [
@@ -230,7 +236,7 @@ def _text(operation: Operation, field: str) -> str:
 
 @contextmanager
 def _explain_errors(no_path: str, error_prefix: str) -> Iterator[None]:
-    """Adds to an error whether the path or the value is the problem."""
+    """Replaces the text of an error: ``no_path`` if the path does not exist, otherwise with ``error_prefix``."""
     try:
         yield
     except _NoPath:

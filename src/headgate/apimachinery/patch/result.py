@@ -1,4 +1,4 @@
-"""The result of a patch: the patched document, or an error."""
+"""The result of a patch: the patched document, which is the stored object after the patch, or an error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PatchResult(msgspec.Struct, frozen=True):
 
 
 class PatchError(msgspec.Struct, frozen=True):
-    """``detail`` is the operation that failed. Clients do not get it, but it is reported for a webhook's patch."""
+    """``detail``: why an operation failed. Clients do not get it, but the error for the patch of a webhook has it."""
 
     code: int
     reason: str
@@ -32,7 +32,7 @@ class PatchError(msgspec.Struct, frozen=True):
 
     @property
     def error(self) -> StatusError:
-        """A patch that does not apply has empty details in its response, other errors have none."""
+        """The error response. With code 422 it has empty ``details``; with other codes it has no ``details``."""
         return StatusError(self.code, self.reason, self.message, StatusDetails() if self.code == 422 else None)
 
 
@@ -47,7 +47,7 @@ def rejected(detail: str = "") -> PatchError:
 
 
 def unexpected(message: str) -> PatchError:
-    """Errors that Kubernetes does not classify and so returns as 500."""
+    """An error that Kubernetes does not classify, so that it is returned as 500."""
     return PatchError(500, "", message)
 
 

@@ -16,7 +16,7 @@ PATCH_DIRECTIVE: Final = "$patch"
 RETAIN_KEYS: Final = "$retainKeys"
 DELETE_ITEMS: Final = "$deleteFromPrimitiveList"
 SET_ORDER: Final = "$setElementOrder"
-DROPPED: Final = object()
+DROPPED: Final = object()  # the result of without_directives for an object that is removed
 
 _BAD_FORMAT: Final = {
     DELETE_ITEMS: "invalid patch format of primitive list",
@@ -48,12 +48,12 @@ def no_merge_key(item: Object, key: str) -> StrategicPatchError:
 def unknown_directive(item: Object) -> StrategicPatchError:
     directive = item[PATCH_DIRECTIVE]
     if directive is None:
-        printed = "%!s(<nil>)"
+        shown = "%!s(<nil>)"
     elif isinstance(directive, str):
-        printed = directive
+        shown = directive
     else:
-        printed = f"%!s({go_type(directive)}={go_text(directive)})"
-    return StrategicPatchError(unexpected(f"unknown patch type: {printed} in map: {go_text(item)}"))
+        shown = f"%!s({go_type(directive)}={go_text(directive)})"
+    return StrategicPatchError(unexpected(f"unknown patch type: {shown} in map: {go_text(item)}"))
 
 
 def list_name(key: str, directive: str) -> str:
@@ -65,7 +65,7 @@ def list_name(key: str, directive: str) -> str:
 
 
 def replace_or_delete(patch: Object) -> Object:
-    """The result of an object whose patch has ``$patch``: the patch itself, or nothing."""
+    """The merged object if its patch has ``$patch``: the patch itself for ``replace``, empty for ``delete``."""
     match patch[PATCH_DIRECTIVE]:
         case "replace":
             return {key: value for key, value in patch.items() if key != PATCH_DIRECTIVE}
@@ -125,7 +125,7 @@ def _is_same_item(one: Any, other: Any, merge_key: str) -> bool:
 
 
 def without_nulls(value: Any) -> Any:
-    """A new value without its ``null`` values, which have nothing to delete."""
+    """``value`` without its ``null`` values: they delete fields, and a new value has none to delete."""
     if isinstance(value, dict):
         return {key: without_nulls(each) for key, each in value.items() if each is not None}
     if isinstance(value, list):

@@ -1,8 +1,8 @@
 """Merges the lists of a strategic merge patch, and orders the items.
 
-Items of the patch keep the order of the patch, items that are only in the document keep the order of the document. Both
-sequences are merged: for two items of the document its order decides, and a new item goes before the remaining old
-ones.
+Items of the patch keep the order of the patch; items that are only in the document (the stored object) keep the order
+of the document. Then the two sequences are merged: of two items that are in the document, the one that is first there
+is first; a new item comes before the remaining items of the document.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def merge_lists(original: list[Any], patch: list[Any], merge_key: str, merge: Me
             return [item for item in original if _identity(item) not in listed]
         if merge_key:
             raise bad_type({}, (*original, *patch)[0])
-        # Scalars are a set.
+        # A list of scalars is merged as a set.
         merged = list({_identity(item): item for item in (*original, *patch)}.values())
         return _order_items(merged, patch, original, _identity)
     if not merge_key:
@@ -52,7 +52,7 @@ def order_by_directive(
     """``merged`` in the order of a ``$setElementOrder`` list, which may contain only some of the items."""
     if merge_key:
         ordered = _order_objects(merged, order, original, merge_key)
-        _are_objects(original, change)
+        _are_objects(original, change)  # raises an error for items of different types
         return ordered
     if _are_objects(original, change):
         raise no_merge_key((original or change)[0], "")

@@ -1,10 +1,10 @@
 """Strategic merge patch: a merge patch in which some lists are merged by a key.
 
-The schema tables define this per field (``patch_strategy``, ``merge_key``); the patch may contain directives: ``$patch:
-replace|delete``, ``$retainKeys``, ``$deleteFromPrimitiveList/<list>`` and ``$setElementOrder/<list>``. Objects are
-merged here, lists in ``strategic_lists.py``. The document is not changed. Errors are those of Kubernetes: a malformed
-directive is 400, a list of lists 422, and some errors of the patch are 500 because kube-apiserver does not classify
-them.
+The schema tables define for each field how it is merged (``patch_strategy``, ``merge_key``). The patch may contain
+directives: ``$patch: replace|delete``, ``$retainKeys``, ``$deleteFromPrimitiveList/<list>`` and
+``$setElementOrder/<list>``. Objects are merged here, lists in ``strategic_lists.py``. The *document*, which is the
+object that is patched, is not changed. Errors are those of Kubernetes: a malformed directive is 400, a list of lists
+422, and some errors of the patch are 500 because kube-apiserver does not classify them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _GO_STRUCTS: Final = {
 }
 
 
-class _Rule(NamedTuple):
+class _MergeRule(NamedTuple):
     """How a field is merged: the type of its value (for a list, of an item), the strategy and the merge key."""
 
     type: Type
@@ -138,13 +138,13 @@ class _Merge:
     def _merger(self, type: Type) -> strategic_directives.Merger:
         return lambda original, patch: self.objects(original, patch, type)
 
-    def _rule(self, type: Type, key: str) -> _Rule:
+    def _rule(self, type: Type, key: str) -> _MergeRule:
         if type.kind != "struct" and type.kind in _GO_KINDS:
             kind = _GO_KINDS[type.kind]
             raise StrategicPatchError(
                 unexpected(f"merging an object in json but data type is not struct, instead is: {kind}")
             )
-        hidden = type.kind == "either"  # Kubernetes uses the Go type here, which has no wire fields
+        hidden = type.kind == "either"  # Kubernetes looks for the field in the Go type, which has other fields
         field = None if hidden else self._schemas.fields.get(type.ref, _NO_FIELDS).get(key)
         if field is None:
             name = type.go.rpartition(".")[2] if hidden else type.ref.rpartition(".")[2] or _GO_STRUCTS[type.kind]
@@ -152,9 +152,9 @@ class _Merge:
                 unexpected(f'unable to find api field in struct {name} for the json field "{key}"')
             )
         strategy = next((each for each in field.patch_strategy if each != "retainKeys"), "")
-        return _Rule(field.type, strategy, field.merge_key)
+        return _MergeRule(field.type, strategy, field.merge_key)
 
-    def _item_rule(self, type: Type, key: str) -> _Rule:
+    def _item_rule(self, type: Type, key: str) -> _MergeRule:
         rule = self._rule(type, key)
         items = rule.type.items
         if rule.type.kind != "list" or items is None:

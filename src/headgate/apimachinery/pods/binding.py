@@ -1,7 +1,8 @@
 """Binding a pod to a node: the only way to set ``spec.nodeName`` of an existing pod.
 
-``bind_pod`` runs in the store's compare-and-swap; ``check_binding`` validates a Binding before the pod is read. The
-store checks the preconditions in the Binding's metadata (uid, resourceVersion).
+``check_binding`` validates a Binding before the pod is read. ``bind_pod`` makes the bound pod.
+``apiserver/subresources/binding.py`` checks the preconditions in the metadata of the Binding (uid, resourceVersion) and
+stages the pod without yielding in between.
 """
 
 from __future__ import annotations

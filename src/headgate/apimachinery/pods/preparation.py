@@ -13,7 +13,7 @@ from headgate.apimachinery.pods.app_armor import sync_app_armor
 from headgate.apimachinery.pods.disabled_fields import drop_disabled_spec_fields, drop_disabled_status_fields
 from headgate.kube.feature_gates import FeatureGates
 from headgate.kube.pod_resources import qos_class
-from headgate.kube.pods.equality import same_spec
+from headgate.kube.pods.equality import semantically_equal
 from headgate.kube.scheduling_gates import gated_condition
 
 Object = dict[str, Any]
@@ -47,7 +47,7 @@ def prepare_pod_create(obj: Object, features: FeatureGates, now: str) -> None:
         constraints = spec["topologySpreadConstraints"]
         merged["topologySpreadConstraints"] = [_merge_label_keys(each, labels) for each in constraints]
     if merged:
-        # Not in place: a retry with another generated name starts from the same spec.
+        # A copy is changed, because a retry with another generated name starts from the same spec.
         obj["spec"] = {**spec, **merged}
     sync_app_armor(obj)
 
@@ -155,7 +155,7 @@ def _copy_field(new: Object, old: Object, field: str) -> None:
 
 
 def _bump_generation(new: Object, old: Object) -> None:
-    if not same_spec(new["spec"], old["spec"]):
+    if not semantically_equal(new["spec"], old["spec"]):
         new["metadata"]["generation"] = (old["metadata"].get("generation") or 0) + 1
 
 
@@ -178,7 +178,7 @@ def _merge_resources(new: Sequence[Object], old: Sequence[Object]) -> list[Objec
 
 
 def _keep_observed_generations(status: Object, old_status: Object) -> None:
-    """A client that does not know the field does not clear it."""
+    """Restores the observed generations that a write omits, because some clients do not know the field."""
     if not status.get("observedGeneration") and old_status.get("observedGeneration"):
         status["observedGeneration"] = old_status["observedGeneration"]
     seen: dict[str, list[int]] = {}

@@ -65,9 +65,9 @@ class _Directory:
 def volume_warnings(volumes: Iterable[Object], path: str) -> Iterator[str]:
     volumes = list(volumes)
     for index, volume in enumerate(volumes):
-        for source, printed, text in _DEPRECATED:
+        for source, shown, text in _DEPRECATED:
             if volume.get(source) is not None:
-                yield f"{path}[{index}].{printed}: {text}"
+                yield f"{path}[{index}].{shown}: {text}"
         template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
         if template is not None:
             resources_path = f"{path}[{index}].ephemeral.volumeClaimTemplate.spec.resources"
@@ -80,8 +80,8 @@ def _storage_warnings(resources: Object, path: str) -> Iterator[str]:
     for which in ("requests", "limits"):
         value = quantity.amount((resources.get(which) or {}).get("storage", "0"))
         if value.milli_value() % 1000:
-            printed = quote(value.canonical)
-            yield f"{path}.{which}[storage]: fractional byte value {printed} is invalid, must be an integer"
+            shown = quote(value.canonical)
+            yield f"{path}.{which}[storage]: fractional byte value {shown} is invalid, must be an integer"
 
 
 def _overlap_warnings(volume: Object) -> Iterator[str]:

@@ -160,8 +160,8 @@ def _fraction_warnings(amounts: Object | None, path: str, *names: str) -> Iterat
         if amounts and name in amounts:
             value = quantity.amount(amounts[name])
             if value.milli_value() % 1000:
-                printed = quote(value.canonical)
-                yield f"{path}[{name}]: fractional byte value {printed} is invalid, must be an integer"
+                shown = quote(value.canonical)
+                yield f"{path}[{name}]: fractional byte value {shown} is invalid, must be an integer"
 
 
 def _profile_warnings(container: Object, spec: Object, annotations: Object, prefix: str) -> Iterator[str]:

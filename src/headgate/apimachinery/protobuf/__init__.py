@@ -5,7 +5,7 @@ generated field numbers. The result goes through ``apimachinery/codec/codec.py``
 normal form. Only requests are read; responses are JSON.
 
 ``wire.py`` reads the bytes, ``scalars.py`` the types that have a message of their own (times, quantities),
-``field_setters.py`` a message field by field, ``messages.py`` knows the fields of each message.
+``field_setters.py`` a message field by field; ``messages.py`` has the fields of each message.
 """
 
 from headgate.apimachinery.protobuf.envelope import Envelope, open_envelope

@@ -35,8 +35,8 @@ def fields(
         if number not in known:
             position = wire.skip(data, start, end)
             continue
-        label, wanted = known[number]
-        if kind != wanted:
+        label, expected_kind = known[number]
+        if kind != expected_kind:
             raise ProtobufError(f"proto: wrong wireType = {kind} for field {label}")
         if kind == VARINT:
             value, position = wire.varint(data, position, end)
@@ -47,7 +47,7 @@ def fields(
 
 
 def tag(name: str, data: bytes, position: int, end: int) -> tuple[int, int, int]:
-    """The number and wire type of the field of message ``name`` at ``at``, and where its content begins."""
+    """The number and wire type of the field at ``position`` in message ``name``, and where its content begins."""
     found, position = wire.varint(data, position, end)
     number, kind = wire.signed32(found >> 3), found & 7
     if kind == wire.END_GROUP:
@@ -126,7 +126,8 @@ def _int_or_string(data: bytes, start: int, stop: int) -> int | str:
 def _raw_json(message: str, default: Any = None) -> Value:
     """A message with the bytes of a JSON document. ``default`` is the value for invalid JSON.
 
-    Without a ``default`` invalid JSON is an error. kube-apiserver crashes later, when it prints the object.
+    Without a ``default`` invalid JSON is an error. kube-apiserver accepts it and crashes later, when it encodes the
+    object.
     """
 
     def read(data: bytes, start: int, stop: int) -> Any:

@@ -29,7 +29,7 @@ class ProtobufError(Exception):
 
 
 def varint(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """The number at ``at``, of 64 bits without a sign, and where it ends."""
+    """The unsigned 64-bit number at ``position``, and where it ends."""
     value = shift = 0
     while position < end:
         byte = data[position]

@@ -1,7 +1,8 @@
 """The usage of a ResourceQuota by an object: which resources, how much, in which scopes.
 
-One :class:`Evaluator` for each resource that uses more than its count (pods, services, claims of volumes and devices),
-and one that counts objects for all others. Pure arithmetic; ``apiserver/registry/resource_quota.py`` charges the quota.
+There is one :class:`Evaluator` for each resource whose usage is more than a number of objects (pods, services, claims
+of volumes and devices), and one for all others, which counts objects. This package only computes usage;
+``apiserver/registry/resource_quota.py`` adds it to the quota.
 """
 
 from headgate.apimachinery.resource_quota.evaluator import Evaluator, evaluator_of

@@ -65,7 +65,7 @@ def _round_up_to_bytes(amount: Quantity) -> Quantity:
     return amount if amount.nano % 10**9 == 0 else quantity.of_units(amount.value(), amount.format)
 
 
-def charges_volume_update(subresource: str, new: Object, old: Object) -> bool:
+def may_add_volume_usage(subresource: str, new: Object, old: Object) -> bool:
     return subresource in ("", "status")
 
 

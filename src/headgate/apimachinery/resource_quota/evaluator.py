@@ -35,20 +35,21 @@ def _nothing_missing(required: Iterable[str], obj: Object) -> str:
 
 
 class Evaluator(msgspec.Struct, frozen=True, kw_only=True):
-    """``charges_update``: whether an update may use more; ``missing``: an error if required amounts are missing."""
+    """``may_add_usage``: whether an update may add usage, so that quotas are checked. ``missing``: the error text if
+    the object does not specify an amount that a quota requires."""
 
     tracks: Callable[[str], bool]
     usage: Callable[[Object], Amounts]
     in_scope: Callable[[ScopeRequirement, Object], bool] = _in_no_scope
-    charges_update: Callable[[str, Object, Object], bool] = _never
+    may_add_usage: Callable[[str, Object, Object], bool] = _never
     missing: Callable[[Iterable[str], Object], str] = _nothing_missing
 
     def tracked(self, names: Iterable[str]) -> list[str]:
         """The names of limited resources that objects of this kind use."""
         return [name for name in names if self.tracks(name)]
 
-    def cost(self, scopes: Iterable[ScopeRequirement], obj: Object | None) -> Amounts:
-        """What an object uses of a quota with these scopes: nothing if it is not in all of them."""
+    def usage_in_scopes(self, scopes: Iterable[ScopeRequirement], obj: Object | None) -> Amounts:
+        """The usage of an object in a quota with these scopes: none if the object is not in all of them."""
         if obj is None or not all(self.in_scope(each, obj) for each in scopes):
             return {}
         return self.usage(obj)
@@ -59,22 +60,22 @@ _EVALUATORS: Final = {
         tracks=pods.tracks,
         usage=pods.usage,
         in_scope=pods.in_scope,
-        charges_update=pods.charges_update,
+        may_add_usage=pods.may_add_usage,
         missing=pods.missing,
     ),
     "services": Evaluator(
-        tracks=services.tracks, usage=services.usage, charges_update=lambda subresource, new, old: not subresource
+        tracks=services.tracks, usage=services.usage, may_add_usage=lambda subresource, new, old: not subresource
     ),
     "persistentvolumeclaims": Evaluator(
         tracks=claims.tracks_volumes,
         usage=claims.volume_usage,
         in_scope=claims.volume_in_scope,
-        charges_update=claims.charges_volume_update,
+        may_add_usage=claims.may_add_volume_usage,
     ),
     "resourceclaims.resource.k8s.io": Evaluator(
         tracks=claims.tracks_devices,
         usage=claims.device_usage,
-        charges_update=lambda subresource, new, old: not subresource,
+        may_add_usage=lambda subresource, new, old: not subresource,
     ),
 }
 

@@ -1,6 +1,6 @@
-"""The usage of a ResourceQuota by pods: one pod, the requests and limits of its containers, and one object.
+"""How much of a ResourceQuota a pod uses: 1 of ``pods``, its requests and limits, and 1 of ``count/pods``.
 
-A finished pod uses only its object count. A gated pod counts like any other: a quota protects the namespace, not the
+A finished pod uses only ``count/pods``. A gated pod counts like any other: a quota protects the namespace, not the
 nodes. A terminating pod counts until it is deleted or finished.
 """
 
@@ -30,7 +30,8 @@ _COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
 _NAMES: Final = frozenset(
     {_COUNT, "pods", *_COMPUTE, *(f"{which}.{name}" for which in ("requests", "limits") for name in _COMPUTE)}
 )
-# With a quota on these, every container must specify amounts. Kubernetes regards this as a mistake and adds no others.
+# If a quota limits one of these, every container must specify it. Kubernetes regards this rule as a mistake, and does
+# not extend it to other resources.
 _MUST_BE_SPECIFIED: Final = frozenset(
     {"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"}
 )
@@ -47,10 +48,10 @@ def tracks(name: str) -> bool:
 def usage(pod: Object) -> Amounts:
     if (pod.get("status") or {}).get("phase") in ("Failed", "Succeeded"):
         return {_COUNT: _ONE}
-    return {_COUNT: _ONE, **_compute(pod_requests(pod), pod_limits(pod))}
+    return {_COUNT: _ONE, **_compute_usage(pod_requests(pod), pod_limits(pod))}
 
 
-def _compute(requests: Mapping[str, quantity.Quantity], limits: Mapping[str, quantity.Quantity]) -> Amounts:
+def _compute_usage(requests: Mapping[str, quantity.Quantity], limits: Mapping[str, quantity.Quantity]) -> Amounts:
     used: Amounts = {"pods": _ONE}
     for name in _COMPUTE:
         if name in requests:
@@ -66,7 +67,10 @@ def _compute(requests: Mapping[str, quantity.Quantity], limits: Mapping[str, qua
 
 
 def missing(required: Iterable[str], pod: Object) -> str:
-    """An error with the containers that lack required amounts; empty if there are none, or with pod-level resources."""
+    """The error text with the containers that do not specify required amounts; empty if there are none.
+
+    A pod with pod-level resources need not specify amounts of containers.
+    """
     spec = pod.get("spec") or {}
     pod_level = spec.get("resources") or {}
     if any(may_be_pod_level(name) for which in ("requests", "limits") for name in pod_level.get(which) or ()):
@@ -75,7 +79,7 @@ def missing(required: Iterable[str], pod: Object) -> str:
     checked = _MUST_BE_SPECIFIED.intersection(required)
     for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
         resources = container.get("resources")
-        specified = _compute(amounts(resources, "requests"), amounts(resources, "limits"))
+        specified = _compute_usage(amounts(resources, "requests"), amounts(resources, "limits"))
         for name in checked - specified.keys():
             lacking.setdefault(name, set()).add(container["name"])
     if not lacking:
@@ -84,7 +88,7 @@ def missing(required: Iterable[str], pod: Object) -> str:
     return f"must specify {'; '.join(parts)}"
 
 
-def charges_update(subresource: str, new: Object, old: Object) -> bool:
+def may_add_usage(subresource: str, new: Object, old: Object) -> bool:
     if subresource == "resize":
         return True
     return not subresource and _is_terminating(new) != _is_terminating(old)

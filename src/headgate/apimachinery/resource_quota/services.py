@@ -1,7 +1,6 @@
 """The usage of a ResourceQuota by services: the object, node ports, load balancers.
 
-Node ports are counted before they are allocated: the quota is checked before ports are
-allocated.
+The quota is checked before node ports are allocated, so the ports that will be allocated are counted.
 """
 
 from __future__ import annotations

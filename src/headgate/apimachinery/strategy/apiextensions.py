@@ -11,8 +11,8 @@ from headgate.apimachinery.strategy.contract import (
     Strategy,
     StrategyContext,
     UpdateRules,
-    update_without_context,
-    without_context,
+    validate_create_without_context,
+    validate_update_without_context,
 )
 from headgate.apimachinery.strategy.prepare import SPEC_AND_METADATA, STATUS, bump_generation, keep_field
 from headgate.apimachinery.validation.apiextensions.definition import (
@@ -39,6 +39,7 @@ def _prepare_update(new: Object, old: Object, ctx: StrategyContext) -> None:
 
 
 def _warnings(new: Object, old: Object | None) -> list[str]:
+    """Unrecognized formats that the old object does not have already, and warnings about CEL rules."""
     known = set() if old is None else set(unknown_formats(old["spec"]))
     unknown = [f"unrecognized format {quote(each)}" for each in unknown_formats(new["spec"]) if each not in known]
     return [*unknown, *definition_warnings(new, old)]
@@ -52,18 +53,18 @@ EXTENSIONS: Final[dict[str, Strategy]] = {
     "CustomResourceDefinition": Strategy(
         namespaced=False,
         prepare_create=_prepare_create,
-        validate_create=without_context(validate_definition),
+        validate_create=validate_create_without_context(validate_definition),
         warnings_create=lambda obj, ctx: _warnings(obj, None),
         update=UpdateRules(
             prepare=_prepare_update,
-            validate=update_without_context(validate_definition_update),
+            validate=validate_update_without_context(validate_definition_update),
             warnings=lambda new, old, ctx: _warnings(new, old),
             reset_fields=STATUS,
         ),
         subresources={
             "status": UpdateRules(
                 prepare=_prepare_status,
-                validate=update_without_context(validate_definition_status),
+                validate=validate_update_without_context(validate_definition_status),
                 reset_fields=SPEC_AND_METADATA,
             )
         },

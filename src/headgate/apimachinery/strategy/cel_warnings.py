@@ -1,7 +1,7 @@
 """Warnings about CEL expressions: the embedded API server stores them, but does not evaluate them.
 
-Without a warning, a user who tests rules or policies would believe that they pass. There is a warning when an
-expression is new or has changed. Rejecting the object would prevent the installation of most published definitions.
+Without a warning, a user who tests rules or policies would believe that they pass. The server warns when an expression
+is new or has changed. It does not reject the object, because most published CustomResourceDefinitions have CEL rules.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
 """The interface between the API server's write pipeline and the kinds.
 
-A :class:`Strategy` has the steps of a write that are specific to a kind; its defaults are for the simplest kind
-(namespaced, no status, no rules). Helper functions adapt rules without context to the functions of a
-:class:`Strategy`. ``apiserver/verbs/writing.py`` is the pipeline; ``STRATEGIES`` in
-``apimachinery/strategy/__init__.py`` is the table; the rules are in ``apimachinery/validation/`` and
-``apimachinery/defaults/``.
+A :class:`Strategy` has the steps of a write that are specific to a kind; its default values are for the simplest kind
+(namespaced, no status, no rules). The functions at the end of this module adapt validation functions that need no
+context, or only the feature gates, to the signatures of a :class:`Strategy`. ``apiserver/verbs/writing.py`` calls the
+steps; ``STRATEGIES`` in ``apimachinery/strategy/__init__.py`` is the table of all strategies; the rules are in
+``apimachinery/validation/`` and ``apimachinery/defaults/``.
 
 The order of a create: defaults, admission, system metadata, ``allocate``, ``early_warnings``, ``prepare_create``,
 ``validate_create`` and, only if that found nothing, the common metadata rules, ``warnings_create``. The order of an
-update: namespace check, ``allocate``, ``metadata.generation`` taken from the old object, ``prepare``, old uid /
-creationTimestamp / deletionTimestamp kept, common metadata rules *plus* ``validate`` in one list, ``warnings``. All
-objects are wire dictionaries in the form that ``apimachinery/codec/codec.py`` returns, in the version of the request;
-``prepare_create`` and ``prepare`` change the new object in place and may share parts of the old one with it.
+update: namespace check, ``allocate``, ``metadata.generation`` taken from the old object, ``prepare``, old uid,
+creationTimestamp and deletionTimestamp restored, common metadata rules *plus* ``validate`` in one list, ``warnings``.
+All objects are dictionaries in the normal form of ``apimachinery/codec/decoder.py``, in the version of the request.
+``prepare_create`` and ``prepare`` change the new object in place; it may then share parts with the old object.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class StrategyContext(msgspec.Struct, frozen=True):
     now_micro: str  # RFC 3339, six digits
     features: FeatureGates
     user: str = ""
-    time_zones: frozenset[str] | None = None  # the existing names; None: not checked
+    time_zones: frozenset[str] | None = None  # the names of all time zones; None: names are not checked
     namespace_labels: Mapping[str, str] = {}  # of the object's namespace
 
 
@@ -111,23 +111,23 @@ class Strategy(msgspec.Struct, frozen=True, kw_only=True):
     unconditional_update: bool = True
     # The grace period of a delete in seconds, from the object and the request; None: no graceful deletion.
     graceful_delete: GracefulDelete | None = None
-    # Allocates from a finite pool, on create and on update (with the old object), before ``prepare``. ``allocations``
-    # returns what an object has of the pool.
+    # Allocates values from a finite pool, on create and on update, before ``prepare``. ``allocations`` returns the
+    # values of the pool that an object uses.
     allocate: Allocate | None = None
     allocations: Callable[[Object], Iterable[Hashable]] = lambda obj: ()
 
 
-def without_context(rule: Callable[[Object], FieldErrors]) -> CheckCreate:
+def validate_create_without_context(rule: Callable[[Object], FieldErrors]) -> CheckCreate:
     return lambda obj, ctx: rule(obj)
 
 
-def update_without_context(rule: Callable[[Object, Object], FieldErrors]) -> CheckUpdate:
+def validate_update_without_context(rule: Callable[[Object, Object], FieldErrors]) -> CheckUpdate:
     return lambda new, old, ctx: rule(new, old)
 
 
-def with_features(rule: Callable[[Object, FeatureGates], FieldErrors]) -> CheckCreate:
+def validate_create_with_features(rule: Callable[[Object, FeatureGates], FieldErrors]) -> CheckCreate:
     return lambda obj, ctx: rule(obj, ctx.features)
 
 
-def update_with_features(rule: Callable[[Object, Object, FeatureGates], FieldErrors]) -> CheckUpdate:
+def validate_update_with_features(rule: Callable[[Object, Object, FeatureGates], FieldErrors]) -> CheckUpdate:
     return lambda new, old, ctx: rule(new, old, ctx.features)

@@ -11,8 +11,8 @@ from headgate.apimachinery.strategy.contract import (
     Strategy,
     StrategyContext,
     UpdateRules,
-    update_without_context,
-    without_context,
+    validate_create_without_context,
+    validate_update_without_context,
 )
 from headgate.apimachinery.strategy.pod import POD, TEMPLATES
 from headgate.apimachinery.strategy.prepare import SPEC, STATUS, drop_status, keep_field, keep_spec, keep_status
@@ -221,17 +221,17 @@ def _labels(obj: Object) -> Mapping[str, str]:
 CORE: Final[dict[str, Strategy]] = {
     **TEMPLATES,
     **CONTROLLERS,
-    "Binding": Strategy(validate_create=without_context(validate_binding)),
+    "Binding": Strategy(validate_create=validate_create_without_context(validate_binding)),
     "ConfigMap": Strategy(
-        validate_create=without_context(validate_config_map),
-        update=UpdateRules(validate=update_without_context(validate_config_map_update)),
+        validate_create=validate_create_without_context(validate_config_map),
+        update=UpdateRules(validate=validate_update_without_context(validate_config_map_update)),
     ),
     "Endpoints": Strategy(
         allow_create_on_update=True,
-        validate_create=without_context(validate_endpoints),
+        validate_create=validate_create_without_context(validate_endpoints),
         warnings_create=lambda obj, ctx: endpoints_warnings(obj),
         update=UpdateRules(
-            validate=update_without_context(validate_endpoints_update),
+            validate=validate_update_without_context(validate_endpoints_update),
             warnings=lambda new, old, ctx: endpoints_warnings(new),
         ),
     ),
@@ -239,27 +239,29 @@ CORE: Final[dict[str, Strategy]] = {
     "LimitRange": Strategy(
         allow_create_on_update=True,
         prepare_create=_name_limit_range,
-        validate_create=without_context(validate_limit_range),
+        validate_create=validate_create_without_context(validate_limit_range),
         update=UpdateRules(validate=lambda new, old, ctx: validate_limit_range(new)),
     ),
     "Namespace": Strategy(
         namespaced=False,
         prepare_create=_prepare_namespace_create,
-        validate_create=without_context(validate_namespace_create),
+        validate_create=validate_create_without_context(validate_namespace_create),
         warnings_create=lambda obj, ctx: pod_security_warnings(_labels(obj), {}),
         update=UpdateRules(
             prepare=_prepare_namespace_update,
-            validate=update_without_context(validate_namespace_update),
+            validate=validate_update_without_context(validate_namespace_update),
             warnings=lambda new, old, ctx: pod_security_warnings(_labels(new), _labels(old)),
             reset_fields=STATUS,
         ),
         subresources={
             "status": UpdateRules(
-                prepare=keep_spec, validate=update_without_context(validate_namespace_status_update), reset_fields=SPEC
+                prepare=keep_spec,
+                validate=validate_update_without_context(validate_namespace_status_update),
+                reset_fields=SPEC,
             ),
             "finalize": UpdateRules(
                 prepare=keep_status,
-                validate=update_without_context(validate_namespace_finalize_update),
+                validate=validate_update_without_context(validate_namespace_finalize_update),
                 reset_fields=STATUS,
             ),
         },
@@ -267,18 +269,18 @@ CORE: Final[dict[str, Strategy]] = {
     "Node": Strategy(
         namespaced=False,
         prepare_create=_prepare_node_create,
-        validate_create=without_context(validate_node_create),
+        validate_create=validate_create_without_context(validate_node_create),
         warnings_create=lambda obj, ctx: node_warnings(obj),
         update=UpdateRules(
             prepare=_prepare_node_update,
-            validate=update_without_context(validate_node_update),
+            validate=validate_update_without_context(validate_node_update),
             warnings=lambda new, old, ctx: node_warnings(new),
             reset_fields=STATUS,
         ),
         subresources={
             "status": UpdateRules(
                 prepare=_prepare_node_status,
-                validate=update_without_context(validate_node_status_update),
+                validate=validate_update_without_context(validate_node_status_update),
                 reset_fields=SPEC,
             )
         },
@@ -286,68 +288,73 @@ CORE: Final[dict[str, Strategy]] = {
     "PersistentVolume": Strategy(
         namespaced=False,
         prepare_create=_prepare_volume_create,
-        validate_create=without_context(validate_volume_create),
+        validate_create=validate_create_without_context(validate_volume_create),
         warnings_create=lambda obj, ctx: volume_warnings(obj),
         update=UpdateRules(
             warnings=lambda new, old, ctx: volume_warnings(new),
             prepare=keep_status,
-            validate=update_without_context(validate_volume_update),
+            validate=validate_update_without_context(validate_volume_update),
             reset_fields=STATUS,
         ),
         subresources={
             "status": UpdateRules(
                 prepare=_prepare_volume_status,
-                validate=update_without_context(validate_volume_status_update),
+                validate=validate_update_without_context(validate_volume_status_update),
                 reset_fields=SPEC,
             )
         },
     ),
     "PersistentVolumeClaim": Strategy(
         prepare_create=_prepare_claim_create,
-        validate_create=without_context(validate_claim_create),
+        validate_create=validate_create_without_context(validate_claim_create),
         warnings_create=lambda obj, ctx: claim_warnings(obj),
         update=UpdateRules(
             warnings=lambda new, old, ctx: claim_warnings(new),
             prepare=_prepare_claim_update,
-            validate=update_without_context(validate_claim_update),
+            validate=validate_update_without_context(validate_claim_update),
             reset_fields=STATUS,
         ),
         subresources={
             "status": UpdateRules(
-                prepare=keep_spec, validate=update_without_context(validate_claim_status_update), reset_fields=SPEC
+                prepare=keep_spec,
+                validate=validate_update_without_context(validate_claim_status_update),
+                reset_fields=SPEC,
             )
         },
     ),
     "Pod": POD,
     "ResourceQuota": Strategy(
         prepare_create=drop_status,
-        validate_create=without_context(validate_resource_quota),
+        validate_create=validate_create_without_context(validate_resource_quota),
         update=UpdateRules(
-            prepare=keep_status, validate=update_without_context(validate_resource_quota_update), reset_fields=STATUS
+            prepare=keep_status,
+            validate=validate_update_without_context(validate_resource_quota_update),
+            reset_fields=STATUS,
         ),
         subresources={
             "status": UpdateRules(
                 prepare=keep_spec,
-                validate=update_without_context(validate_resource_quota_status_update),
+                validate=validate_update_without_context(validate_resource_quota_status_update),
                 reset_fields=SPEC,
             )
         },
     ),
     "Secret": Strategy(
-        validate_create=without_context(validate_secret),
+        validate_create=validate_create_without_context(validate_secret),
         warnings_create=lambda obj, ctx: secret_warnings(obj),
         update=UpdateRules(
-            validate=update_without_context(validate_secret_update), warnings=lambda new, old, ctx: secret_warnings(new)
+            validate=validate_update_without_context(validate_secret_update),
+            warnings=lambda new, old, ctx: secret_warnings(new),
         ),
     ),
     "Service": SERVICE,
     "ServiceAccount": Strategy(
         prepare_create=lambda obj, ctx: _clean_secret_references(obj),
-        validate_create=without_context(validate_service_account),
+        validate_create=validate_create_without_context(validate_service_account),
         warnings_create=lambda obj, ctx: service_account_warnings(obj),
         update=UpdateRules(
             prepare=lambda new, old, ctx: _clean_secret_references(new),
-            validate=update_without_context(validate_service_account_update),
+            validate=validate_update_without_context(validate_service_account_update),
             warnings=lambda new, old, ctx: service_account_warnings(new, old),
         ),
     ),

@@ -14,8 +14,8 @@ from headgate.apimachinery.strategy.contract import (
     Strategy,
     StrategyContext,
     UpdateRules,
-    update_without_context,
-    without_context,
+    validate_create_without_context,
+    validate_update_without_context,
 )
 from headgate.apimachinery.strategy.prepare import (
     SPEC_AND_METADATA,
@@ -59,9 +59,9 @@ _DISABLED_REQUEST_FIELDS: Final = ("tolerations", "capacity")
 _DISABLED_RESULT_FIELDS: Final = ("shareID", "consumedCapacity", "bindingConditions", "bindingFailureConditions")
 
 
-def _drop(owner: Object, fields: Iterable[str]) -> None:
+def _drop(obj: Object, fields: Iterable[str]) -> None:
     for field in fields:
-        owner.pop(field, None)
+        obj.pop(field, None)
 
 
 def _drop_from_claim(spec: Object) -> None:
@@ -149,9 +149,9 @@ RESOURCE: Final[dict[str, Strategy]] = {
     "DeviceClass": Strategy(
         namespaced=False,
         prepare_create=_prepare_class_create,
-        validate_create=without_context(validate_device_class),
+        validate_create=validate_create_without_context(validate_device_class),
         update=UpdateRules(
-            prepare=_prepare_class_update, validate=update_without_context(validate_device_class_update)
+            prepare=_prepare_class_update, validate=validate_update_without_context(validate_device_class_update)
         ),
     ),
     "ResourceClaim": Strategy(
@@ -159,7 +159,7 @@ RESOURCE: Final[dict[str, Strategy]] = {
         validate_create=lambda obj, ctx: validate_resource_claim_create(obj, ctx.namespace_labels),
         update=UpdateRules(
             prepare=_prepare_claim_update,
-            validate=update_without_context(validate_resource_claim_update),
+            validate=validate_update_without_context(validate_resource_claim_update),
             reset_fields=STATUS,
         ),
         subresources={
@@ -174,17 +174,17 @@ RESOURCE: Final[dict[str, Strategy]] = {
         prepare_create=_prepare_template_create,
         validate_create=lambda obj, ctx: validate_claim_template_create(obj, ctx.namespace_labels),
         update=UpdateRules(
-            prepare=_prepare_template_update, validate=update_without_context(validate_claim_template_update)
+            prepare=_prepare_template_update, validate=validate_update_without_context(validate_claim_template_update)
         ),
     ),
     "ResourceSlice": Strategy(
         namespaced=False,
         prepare_create=_prepare_slice_create,
-        validate_create=without_context(validate_resource_slice),
+        validate_create=validate_create_without_context(validate_resource_slice),
         warnings_create=lambda obj, ctx: _slice_warnings(obj),
         update=UpdateRules(
             prepare=_prepare_slice_update,
-            validate=update_without_context(validate_resource_slice_update),
+            validate=validate_update_without_context(validate_resource_slice_update),
             warnings=lambda new, old, ctx: _slice_warnings(new),
         ),
     ),

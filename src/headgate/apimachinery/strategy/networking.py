@@ -9,8 +9,8 @@ from headgate.apimachinery.strategy.contract import (
     Strategy,
     StrategyContext,
     UpdateRules,
-    update_without_context,
-    without_context,
+    validate_create_without_context,
+    validate_update_without_context,
 )
 from headgate.apimachinery.strategy.prepare import (
     SPEC,
@@ -78,11 +78,11 @@ def _drop_topology(new: Object, old: Object | None) -> None:
 DISCOVERY: Final[dict[str, Strategy]] = {
     "EndpointSlice": Strategy(
         prepare_create=_prepare_slice_create,
-        validate_create=without_context(validate_endpoint_slice),
+        validate_create=validate_create_without_context(validate_endpoint_slice),
         warnings_create=lambda obj, ctx: endpoint_slice_warnings(obj, created=True),
         update=UpdateRules(
             prepare=_prepare_slice_update,
-            validate=update_without_context(validate_endpoint_slice_update),
+            validate=validate_update_without_context(validate_endpoint_slice_update),
             warnings=lambda new, old, ctx: endpoint_slice_warnings(new, created=False),
         ),
     )
@@ -96,48 +96,51 @@ def _ingress_warnings(obj: Object, ctx: StrategyContext) -> list[str]:
 NETWORKING: Final[dict[str, Strategy]] = {
     "IPAddress": Strategy(
         namespaced=False,
-        validate_create=without_context(validate_ip_address_create),
-        update=UpdateRules(validate=update_without_context(validate_ip_address_update)),
+        validate_create=validate_create_without_context(validate_ip_address_create),
+        update=UpdateRules(validate=validate_update_without_context(validate_ip_address_update)),
     ),
     "Ingress": Strategy(
         prepare_create=drop_status_start_generation,
-        validate_create=without_context(validate_ingress_create),
+        validate_create=validate_create_without_context(validate_ingress_create),
         warnings_create=_ingress_warnings,
         update=UpdateRules(
             prepare=keep_status_bump_generation,
-            validate=update_without_context(validate_ingress_update),
+            validate=validate_update_without_context(validate_ingress_update),
             reset_fields=STATUS,
         ),
         subresources={
             "status": UpdateRules(
-                prepare=keep_spec, validate=update_without_context(validate_ingress_status_update), reset_fields=SPEC
+                prepare=keep_spec,
+                validate=validate_update_without_context(validate_ingress_status_update),
+                reset_fields=SPEC,
             )
         },
     ),
     "IngressClass": Strategy(
         namespaced=False,
         prepare_create=start_generation,
-        validate_create=without_context(validate_ingress_class),
+        validate_create=validate_create_without_context(validate_ingress_class),
         update=UpdateRules(
-            prepare=bump_generation_on_change("spec"), validate=update_without_context(validate_ingress_class_update)
+            prepare=bump_generation_on_change("spec"),
+            validate=validate_update_without_context(validate_ingress_class_update),
         ),
     ),
     "NetworkPolicy": Strategy(
         prepare_create=start_generation,
-        validate_create=without_context(validate_network_policy_create),
+        validate_create=validate_create_without_context(validate_network_policy_create),
         warnings_create=lambda obj, ctx: network_policy_warnings(obj),
         update=UpdateRules(
             prepare=bump_generation_on_change("spec"),
-            validate=update_without_context(validate_network_policy_update),
+            validate=validate_update_without_context(validate_network_policy_update),
             warnings=lambda new, old, ctx: network_policy_warnings(new),
         ),
     ),
     "ServiceCIDR": Strategy(
         namespaced=False,
         prepare_create=drop_status,
-        validate_create=without_context(validate_service_cidr_create),
+        validate_create=validate_create_without_context(validate_service_cidr_create),
         # No reset_fields: kube-apiserver defines them for a version that is not served.
-        update=UpdateRules(prepare=keep_status, validate=update_without_context(validate_service_cidr_update)),
+        update=UpdateRules(prepare=keep_status, validate=validate_update_without_context(validate_service_cidr_update)),
         subresources={"status": UpdateRules(prepare=keep_spec_and_metadata)},
     ),
 }

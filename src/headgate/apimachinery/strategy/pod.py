@@ -18,8 +18,8 @@ from headgate.apimachinery.strategy.contract import (
     Strategy,
     StrategyContext,
     UpdateRules,
-    update_with_features,
-    with_features,
+    validate_create_with_features,
+    validate_update_with_features,
 )
 from headgate.apimachinery.strategy.prepare import bump_generation, has_changed
 from headgate.apimachinery.validation.pod import (
@@ -132,11 +132,11 @@ def _pod_template_update_warnings(new: Object, old: Object, ctx: StrategyContext
 TEMPLATES: Final[dict[str, Strategy]] = {
     "PodTemplate": Strategy(
         prepare_create=_prepare_pod_template_create,
-        validate_create=with_features(validate_pod_template_create),
+        validate_create=validate_create_with_features(validate_pod_template_create),
         warnings_create=lambda obj, ctx: pod_template_warnings(obj.get("template") or {}, "template"),
         update=UpdateRules(
             prepare=_prepare_pod_template_update,
-            validate=update_with_features(validate_pod_template_update),
+            validate=validate_update_with_features(validate_pod_template_update),
             warnings=_pod_template_update_warnings,
         ),
     ),

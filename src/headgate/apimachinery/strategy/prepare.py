@@ -38,7 +38,7 @@ def keep_spec(new: Object, old: Object, ctx: StrategyContext) -> None:
 
 
 def keep_spec_and_metadata(new: Object, old: Object, ctx: StrategyContext) -> None:
-    """A status write that changes nothing else: of the metadata a client can change only managedFields."""
+    """Undoes all changes of a status write outside the status, except those of managedFields."""
     keep_field("spec", new, old)
     managed_fields = new["metadata"].get("managedFields")
     version = new["metadata"].get("resourceVersion")
@@ -56,7 +56,7 @@ def bump_generation(new: Object, old: Object) -> None:
 
 
 def has_changed(new: Object, old: Object) -> bool:
-    """Whether the preparation has increased the generation."""
+    """Whether the preparation has increased the generation, because the spec changed."""
     return bool(new["metadata"].get("generation") != old["metadata"].get("generation"))
 
 

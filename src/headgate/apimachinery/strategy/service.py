@@ -1,7 +1,8 @@
-"""The strategy of Services: allocation of cluster IPs, IP families and node ports, and fields that the type clears.
+"""The strategy of Services: allocates cluster IPs, IP families and node ports, and removes fields that the type of a
+Service does not allow.
 
 This server is a single-stack IPv4 cluster, like a default kube-apiserver. The allocated values are those of the stored
-services (``apiserver/allocations.py``), so allocations cannot leak and need no repair.
+Services (``apiserver/allocations.py``). There is no second record of allocations that would need repair.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from headgate.apimachinery.strategy.contract import (
     Strategy,
     StrategyContext,
     UpdateRules,
-    update_without_context,
-    without_context,
+    validate_create_without_context,
+    validate_update_without_context,
 )
 from headgate.apimachinery.strategy.prepare import SPEC, STATUS, drop_status, keep_field, keep_spec
 from headgate.apimachinery.validation.networking.service import (
@@ -39,7 +40,10 @@ _FAMILY: Final = "IPv4"
 
 
 class _Allocator:
-    """Allocates values that no other stored service has, and that this request has not allocated yet."""
+    """Allocates values that no other stored Service has, and that this request has not allocated yet.
+
+    ``own``: the spec before an update; its values may be allocated again.
+    """
 
     def __init__(self, pool: AllocationPool, own: Object | None) -> None:
         self._pool = pool
@@ -64,9 +68,9 @@ class _Allocator:
         return None
 
     def reserve_address(self, address: str) -> str:
-        """Returns the error text, or an empty text."""
-        wanted = IPv4Address(address)
-        if not CLUSTER_RANGE.network_address < wanted < CLUSTER_RANGE.broadcast_address:
+        """Allocates this address. Returns the error text, or an empty text."""
+        requested = IPv4Address(address)
+        if not CLUSTER_RANGE.network_address < requested < CLUSTER_RANGE.broadcast_address:
             if self.dry_run:
                 return (
                     f"the provided IP ({address}) is not in the valid range. The range of valid IPs is {CLUSTER_RANGE}"
@@ -88,6 +92,7 @@ class _Allocator:
         return None
 
     def reserve_port(self, port: int) -> str:
+        """Allocates this node port. Returns the error text, or an empty text."""
         if not _FIRST_NODE_PORT <= port < _FIRST_NODE_PORT + _NODE_PORTS:
             last = _FIRST_NODE_PORT + _NODE_PORTS - 1
             return f"provided port is not in the valid range. The range of valid ports is {_FIRST_NODE_PORT}-{last}"
@@ -98,7 +103,7 @@ class _Allocator:
 
 
 def _allocations(spec: Object) -> list[Hashable]:
-    """Addresses are texts and node ports are numbers, so one pool has both."""
+    """The addresses and node ports of a Service. Addresses are texts and ports are numbers, so one pool has both."""
     return [*(each for each in spec.get("clusterIPs") or () if each != "None"), *_node_ports(spec)]
 
 
@@ -116,7 +121,7 @@ def _needs_node_ports(spec: Object) -> bool:
 def allocate_service(new: Object, old: Object | None, pool: AllocationPool) -> FieldErrors | str:
     spec, old_spec = new["spec"], old["spec"] if old else None
     if old_spec is not None:
-        _patch_allocated(spec, old_spec)
+        _keep_allocated(spec, old_spec)
     _normalize_addresses(spec, old_spec)
     errors = _set_ip_families(spec, old_spec)
     if errors:
@@ -127,14 +132,14 @@ def allocate_service(new: Object, old: Object | None, pool: AllocationPool) -> F
     problem = _allocate_addresses(spec, old_spec, allocator, new["metadata"].get("name", "")) or _allocate_ports(
         spec, allocator
     )
-    # An allocated port is immutable; validation reports a change.
+    # A health check port that is already allocated is immutable; validation reports a change.
     if problem is None and needs_health_check(spec) and not (old_spec and needs_health_check(old_spec)):
         problem = _allocate_health_port(spec, allocator)
     return [problem] if problem else []
 
 
-def _patch_allocated(spec: Object, old: Object) -> None:
-    """An update without the allocated values keeps them."""
+def _keep_allocated(spec: Object, old: Object) -> None:
+    """Copies allocated values of the old spec that the update omits."""
     if "ExternalName" not in (spec.get("type"), old.get("type")):
         for field in ("clusterIP", "clusterIPs"):
             if not spec.get(field) and old.get(field):
@@ -211,7 +216,10 @@ def _set_ip_families(spec: Object, old: Object | None) -> FieldErrors:
 
 
 def _name_error(name: str) -> FieldError | None:
-    """The address is reserved before the service is validated, and the reservation contains the service's name."""
+    """The error of kube-apiserver for an IPAddress object that refers to a Service with an invalid name.
+
+    The address is allocated before the Service is validated, so this error comes first.
+    """
     path = "spec.parentRef.name"
     if not name:
         return required(path)
@@ -240,7 +248,10 @@ def _allocate_addresses(spec: Object, old: Object | None, allocator: _Allocator,
 
 
 def _duplicate_node_port(spec: Object) -> str:
-    """A node port that occurs twice for one protocol in an update: found during allocation, so it is no field error."""
+    """The error text if an update has a node port twice for one protocol; otherwise empty.
+
+    kube-apiserver finds it during the allocation, so it is no field error.
+    """
     seen: set[tuple[str, int]] = set()
     if spec.get("type") in ("NodePort", "LoadBalancer"):
         for port in spec.get("ports") or ():
@@ -252,20 +263,20 @@ def _duplicate_node_port(spec: Object) -> str:
 
 
 def _allocate_ports(spec: Object, allocator: _Allocator) -> FieldError | None:
-    """Ports with the same number and different protocols share their node port."""
+    """Allocates the node ports. Ports with the same number and different protocols share their node port."""
     node_ports_by_port: dict[int, int] = {}
     for i, port in enumerate(spec.get("ports") or ()):
-        path, number, wanted = f"spec.ports[{i}].nodePort", port.get("port", 0), port.get("nodePort", 0)
-        if spec.get("type") not in ("NodePort", "LoadBalancer") or (not wanted and not _needs_node_ports(spec)):
+        path, number, requested = f"spec.ports[{i}].nodePort", port.get("port", 0), port.get("nodePort", 0)
+        if spec.get("type") not in ("NodePort", "LoadBalancer") or (not requested and not _needs_node_ports(spec)):
             continue
         shared = node_ports_by_port.get(number, 0)
-        if shared and wanted in (0, shared):
+        if shared and requested in (0, shared):
             port["nodePort"] = shared
             continue
-        if wanted:
-            problem = allocator.reserve_port(wanted)
+        if requested:
+            problem = allocator.reserve_port(requested)
             if problem:
-                return invalid(path, wanted, problem)
+                return invalid(path, requested, problem)
         else:
             allocated = allocator.allocate_port()
             if allocated is None:
@@ -276,10 +287,10 @@ def _allocate_ports(spec: Object, allocator: _Allocator) -> FieldError | None:
 
 
 def _allocate_health_port(spec: Object, allocator: _Allocator) -> FieldError | None:
-    path, wanted = "spec.healthCheckNodePort", spec.get("healthCheckNodePort", 0)
-    if wanted:
-        problem = allocator.reserve_port(wanted)
-        text = f"failed to allocate requested HealthCheck NodePort {wanted}: {problem}"
+    path, requested = "spec.healthCheckNodePort", spec.get("healthCheckNodePort", 0)
+    if requested:
+        problem = allocator.reserve_port(requested)
+        text = f"failed to allocate requested HealthCheck NodePort {requested}: {problem}"
         return internal(path, text) if problem else None
     allocated = allocator.allocate_port()
     if allocated is None:
@@ -300,13 +311,14 @@ def _prepare_update(new: Object, old: Object, ctx: StrategyContext) -> None:
 
 
 def _drop_internal_policy(spec: Object) -> None:
-    """An ExternalName service has no internal traffic. An invalid policy stays, and validation rejects it."""
+    """Removes a valid ``internalTrafficPolicy`` of an ExternalName Service, which has no internal traffic. An invalid
+    one stays, and validation rejects it."""
     if spec.get("type") == "ExternalName" and spec.get("internalTrafficPolicy") in ("Cluster", "Local"):
         del spec["internalTrafficPolicy"]
 
 
 def _drop_fields_of_old_type(new: Object, old: Object) -> None:
-    """Removes fields that only the old type needs, unless the client has changed them too."""
+    """Removes fields that only the old type of the Service needs, unless the client has changed them, too."""
     spec, stored = new["spec"], old["spec"]
 
     def drop(*fields: str) -> None:
@@ -340,17 +352,19 @@ SERVICE: Final = Strategy(
     allocate=allocate_service,
     allocations=lambda service: _allocations(service.get("spec") or {}),
     prepare_create=_prepare_create,
-    validate_create=without_context(validate_service_create),
+    validate_create=validate_create_without_context(validate_service_create),
     warnings_create=lambda obj, ctx: service_warnings(obj),
     update=UpdateRules(
         prepare=_prepare_update,
-        validate=update_without_context(validate_service_update),
+        validate=validate_update_without_context(validate_service_update),
         warnings=lambda new, old, ctx: service_warnings(new),
         reset_fields=STATUS,
     ),
     subresources={
         "status": UpdateRules(
-            prepare=keep_spec, validate=update_without_context(validate_service_status_update), reset_fields=SPEC
+            prepare=keep_spec,
+            validate=validate_update_without_context(validate_service_status_update),
+            reset_fields=SPEC,
         )
     },
 )

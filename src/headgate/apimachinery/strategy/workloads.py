@@ -11,10 +11,10 @@ from headgate.apimachinery.strategy.contract import (
     Strategy,
     StrategyContext,
     UpdateRules,
-    update_with_features,
-    update_without_context,
-    with_features,
-    without_context,
+    validate_create_with_features,
+    validate_create_without_context,
+    validate_update_with_features,
+    validate_update_without_context,
 )
 from headgate.apimachinery.strategy.prepare import SPEC, STATUS, bump_generation, has_changed, keep_field, keep_spec
 from headgate.apimachinery.validation.warnings import claim_spec_warnings
@@ -99,7 +99,7 @@ def _template_generation(obj: Object) -> int:
 
 
 def _set_template_generation(obj: Object, generation: int) -> None:
-    """An annotation that replaced an old field. Only the server sets it."""
+    """Sets the annotation that has replaced ``spec.templateGeneration``. Only the server sets it."""
     annotations = dict(obj["metadata"].get("annotations") or {})
     obj["metadata"]["annotations"] = annotations | {TEMPLATE_GENERATION: str(generation)}
 
@@ -143,7 +143,8 @@ def _prepare_job_create(obj: Object, ctx: StrategyContext) -> None:
     template_labels = dict(template.get("metadata", {}).get("labels") or {})
     if not obj["spec"].get("manualSelector"):
         _generate_selector(obj)
-    # A job without labels gets those of its pods; if all of them are generated, defaulting adds them after validation.
+    # A job without labels gets those of its pod template. If the template had only generated labels, defaulting copies
+    # them after validation.
     if not metadata.get("labels") and template_labels:
         metadata["labels"] = dict(template["metadata"]["labels"])
         _set_label_owners(metadata, template_labels)
@@ -151,7 +152,10 @@ def _prepare_job_create(obj: Object, ctx: StrategyContext) -> None:
 
 
 def _set_label_owners(metadata: Object, labels: Object) -> None:
-    """The managers of the pod labels own them on the job too; generated labels have no owner."""
+    """Makes the updating managers owners of the labels that the job has got from its pod template.
+
+    ``labels``: the labels of the template in the request. Generated labels have no owner.
+    """
     for entry in metadata.get("managedFields") or ():
         if entry.get("operation") == "Update" and labels:
             fields = entry.get("fieldsV1") or {}
@@ -246,70 +250,70 @@ def _cron_job_update_warnings(new: Object, old: Object, ctx: StrategyContext) ->
 
 APPS: Final[dict[str, Strategy]] = {
     "ControllerRevision": Strategy(
-        validate_create=without_context(validate_controller_revision_create),
-        update=UpdateRules(validate=update_without_context(validate_controller_revision_update)),
+        validate_create=validate_create_without_context(validate_controller_revision_create),
+        update=UpdateRules(validate=validate_update_without_context(validate_controller_revision_update)),
     ),
     "DaemonSet": Strategy(
         prepare_create=_prepare_daemon_set_create,
-        validate_create=with_features(validate_daemon_set_create),
+        validate_create=validate_create_with_features(validate_daemon_set_create),
         warnings_create=_template_warnings,
         update=UpdateRules(
             prepare=_prepare_daemon_set_update,
-            validate=update_with_features(validate_daemon_set_update),
+            validate=validate_update_with_features(validate_daemon_set_update),
             warnings=_changed_template_warnings,
             reset_fields=STATUS,
         ),
         subresources={
             "status": UpdateRules(
                 prepare=_prepare_daemon_set_status,
-                validate=update_without_context(validate_daemon_set_status_update),
+                validate=validate_update_without_context(validate_daemon_set_status_update),
                 reset_fields=SPEC,
             )
         },
     ),
     "Deployment": Strategy(
         prepare_create=_prepare_create,
-        validate_create=with_features(validate_deployment_create),
+        validate_create=validate_create_with_features(validate_deployment_create),
         warnings_create=_named_template_warnings,
         update=UpdateRules(
             prepare=_prepare_deployment_update,
-            validate=update_with_features(validate_deployment_update),
+            validate=validate_update_with_features(validate_deployment_update),
             warnings=_changed_template_warnings,
             reset_fields=STATUS,
         ),
         subresources={
             "status": UpdateRules(
                 prepare=_prepare_deployment_status,
-                validate=update_without_context(validate_deployment_status_update),
+                validate=validate_update_without_context(validate_deployment_status_update),
                 reset_fields=(("spec",), ("metadata", "labels")),
             )
         },
     ),
     "ReplicaSet": Strategy(
         prepare_create=_prepare_create,
-        validate_create=with_features(validate_replica_set_create),
+        validate_create=validate_create_with_features(validate_replica_set_create),
         warnings_create=_named_template_warnings,
         update=UpdateRules(
             prepare=_prepare_update,
-            validate=update_with_features(validate_replica_set_update),
+            validate=validate_update_with_features(validate_replica_set_update),
             warnings=_changed_template_warnings,
             reset_fields=STATUS,
         ),
         subresources={
             "status": UpdateRules(
                 prepare=keep_spec,
-                validate=update_without_context(validate_replica_set_status_update),
+                validate=validate_update_without_context(validate_replica_set_status_update),
                 reset_fields=SPEC,
             )
         },
     ),
     "StatefulSet": Strategy(
         prepare_create=_prepare_stateful_set_create,
-        validate_create=with_features(validate_stateful_set_create),
+        validate_create=validate_create_with_features(validate_stateful_set_create),
         warnings_create=lambda obj, ctx: _template_warnings(obj, ctx) + _stateful_set_warnings(obj, ""),
         update=UpdateRules(
             prepare=_prepare_stateful_set_update,
-            validate=update_with_features(validate_stateful_set_update),
+            validate=validate_update_with_features(validate_stateful_set_update),
             warnings=lambda new, old, ctx: (
                 _changed_template_warnings(new, old, ctx) + _stateful_set_warnings(new, ".Spec")
             ),
@@ -318,7 +322,7 @@ APPS: Final[dict[str, Strategy]] = {
         subresources={
             "status": UpdateRules(
                 prepare=keep_spec,
-                validate=update_without_context(validate_stateful_set_status_update),
+                validate=validate_update_without_context(validate_stateful_set_status_update),
                 reset_fields=SPEC,
             )
         },
@@ -340,17 +344,19 @@ BATCH: Final[dict[str, Strategy]] = {
     ),
     "Job": Strategy(
         prepare_create=_prepare_job_create,
-        validate_create=with_features(validate_job_create),
+        validate_create=validate_create_with_features(validate_job_create),
         warnings_create=lambda obj, ctx: _name_warnings(obj) + _job_warnings(obj["spec"], "spec"),
         update=UpdateRules(
             prepare=_prepare_update,
-            validate=update_with_features(validate_job_update),
+            validate=validate_update_with_features(validate_job_update),
             warnings=lambda new, old, ctx: _job_warnings(new["spec"], "spec") if has_changed(new, old) else [],
             reset_fields=STATUS,
         ),
         subresources={
             "status": UpdateRules(
-                prepare=keep_spec, validate=update_without_context(validate_job_status_update), reset_fields=SPEC
+                prepare=keep_spec,
+                validate=validate_update_without_context(validate_job_status_update),
+                reset_fields=SPEC,
             )
         },
     ),
@@ -360,18 +366,18 @@ BATCH: Final[dict[str, Strategy]] = {
 CONTROLLERS: Final[dict[str, Strategy]] = {
     "ReplicationController": Strategy(
         prepare_create=_prepare_create,
-        validate_create=with_features(validate_replication_controller_create),
+        validate_create=validate_create_with_features(validate_replication_controller_create),
         warnings_create=_named_template_warnings,
         update=UpdateRules(
             prepare=_prepare_update,
-            validate=update_with_features(validate_replication_controller_update),
+            validate=validate_update_with_features(validate_replication_controller_update),
             warnings=_changed_template_warnings,
             reset_fields=STATUS,
         ),
         subresources={
             "status": UpdateRules(
                 prepare=keep_spec,
-                validate=update_without_context(validate_replica_set_status_update),
+                validate=validate_update_without_context(validate_replica_set_status_update),
                 reset_fields=SPEC,
             )
         },

@@ -1,7 +1,7 @@
 """Sets the defaults of a structural schema, in place.
 
-A null that is not nullable counts as absent. Defaults are copied. A short object may need a long default many times, so
-the added size is limited.
+A null in a field that is not ``nullable`` counts as absent. Each default is copied. A short object may need a long
+default many times, so the total size of the added defaults is limited.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def apply_defaults(value: Any, node: StructuralSchema, max_bytes: int) -> None:
 
 
 def apply_defaults_or_restore(value: Any, node: StructuralSchema, max_bytes: int) -> None:
-    """Like :func:`apply_defaults`, but with too many defaults ``value`` is not changed."""
+    """Like :func:`apply_defaults`, but if the defaults have more bytes, ``value`` is left without any new default."""
     if not node.has_defaults:
         return
     defaulting = _Defaulting(max_bytes)

@@ -1,7 +1,7 @@
-"""Decodes and validates the type and metadata of embedded resources.
+"""Decodes and validates the type and metadata of embedded resources (``x-kubernetes-embedded-resource``).
 
-:func:`coerce` decodes them like the decoder of a built-in kind; :func:`check_embedded`
-validates embedded resources like real ones, except their names.
+:func:`coerce` decodes them like those of a built-in kind. :func:`check_embedded` validates them like those of stored
+objects, except that a name is not required.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from headgate.apimachinery.codec.codec import convert, emit
+from headgate.apimachinery.codec.codec import convert, wire_form
 from headgate.apimachinery.structural.schema import StructuralSchema
 from headgate.kube import field_errors, names
 from headgate.kube.field_errors import FieldErrors
@@ -34,7 +34,7 @@ class ObjectMetaReader:
         return decoded.obj, unknown, decoded.error or ""
 
     def encode(self, metadata: Object) -> Object:
-        return emit(self._schemas, META_TYPE, metadata)
+        return wire_form(self._schemas, META_TYPE, metadata)
 
 
 def coerce(

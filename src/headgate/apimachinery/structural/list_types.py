@@ -1,4 +1,8 @@
-"""Checks that lists of type set have unique items, and lists of type map unique keys."""
+"""Checks that lists of type set have unique items, and lists of type map unique keys.
+
+As in kube-apiserver, ``2`` and ``2.0`` are two items of a set and two values of a single key. Several keys are compared
+by their JSON, where both are ``2``.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ import msgspec
 from headgate.apimachinery.structural.schema import ABSENT, StructuralSchema
 from headgate.kube import field_errors
 from headgate.kube.field_errors import FieldErrors
+from headgate.kube.serializer.json_decoder import with_go_numbers
 
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 
@@ -48,7 +53,9 @@ def _check_map(items: list[Any], key_names: tuple[str, ...], path: str) -> Field
             return [field_errors.invalid(f"{path}[{index}]", item, "must be an object for an array of list-type map")]
     keys = [{name: item[name] for name in key_names if name in item} if item else {} for item in items]
     has_one_key = len(key_names) == 1
-    compared = [key.get(key_names[0], ABSENT) for key in keys] if has_one_key else keys
+    compared = (
+        [key.get(key_names[0], ABSENT) for key in keys] if has_one_key else [with_go_numbers(key) for key in keys]
+    )
     return [field_errors.duplicate(f"{path}[{index}]", keys[index]) for index in _repeated(compared)]
 
 

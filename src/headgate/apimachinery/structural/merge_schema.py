@@ -1,8 +1,8 @@
 """Converts a structural schema to the merge schema of ``apimachinery/apply/``, for field ownership of custom resources.
 
-Values without a schema, and unknown fields that are preserved, are treated by their JSON type. Every object must be
-checked before its owners are computed (``may_lack_keys``), because it was not decoded by type: ``spec`` may be a number
-until validation rejects it.
+Values without a schema, and unknown fields that are preserved, are treated by their JSON type. Custom objects are not
+decoded by type, so ``spec`` may be a number until validation rejects it. Every object must therefore be checked before
+its owners are computed (``needs_validation``).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def parseable_type_of_schema(schemas: Schemas, gvk: GroupVersionKind, schema: Ma
     """The root of a kind: its schema with type and metadata added."""
     merge_schema = _merge_schema(schemas, schema, bool(schema.get("x-kubernetes-preserve-unknown-fields")))
     _add_type(schemas, merge_schema)
-    merge_schema.may_lack_keys = True
+    merge_schema.needs_validation = True
     return ParseableType(merge_schema, gvk, {})
 
 

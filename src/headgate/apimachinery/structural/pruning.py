@@ -1,7 +1,7 @@
 """Removes unknown fields, and nulls of fields that are not nullable.
 
-Both functions change the value in place. Type and metadata of a resource, at the root or embedded, are never touched
-here: ``embedded_resources.py`` decodes those by their own type.
+Both functions change the value in place. They do not change the type and metadata of a resource, at the root or
+embedded: ``embedded_resources.py`` decodes those.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Correlates old and new values, so that an update may keep an invalid value unchanged.
+"""Correlates old and new values, so that an update may keep an invalid value unchanged (*ratcheting*, KEP-4008).
 
-Values are correlated by the names of fields, and by the keys of map lists; items of other lists have no counterpart.
+Values are correlated by the names of fields, and by the keys of lists of type map. Items of other lists have no old
+value.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ a text matches, and are dropped. ``patterns.py`` runs the result.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 _DIGIT: Final = ((0x30, 0x39),)
 _SPACE: Final = ((0x9, 0xA), (0xC, 0xD), (0x20, 0x20))
@@ -104,15 +104,38 @@ class InvalidExpression(Exception):
         super().__init__(f"error parsing regexp: {problem}: `{fragment}`")
 
 
+class Translation(NamedTuple):
+    """``states``: about as many as an automaton of the expression has. Matching a text takes at most as many steps for
+    each of its characters."""
+
+    text: str
+    states: int
+
+
+class _Piece(NamedTuple):
+    """``repeats``: the largest product of repeat counts in it."""
+
+    text: str
+    repeats: int = 1
+    states: int = 1
+
+
 class _Group:
     """An open parenthesis: the flags before it, and the pieces in it."""
 
-    __slots__ = ("alternatives", "flags", "repeats")
+    __slots__ = ("alternatives", "flags")
 
     def __init__(self, flags: frozenset[str]) -> None:
         self.flags = flags
-        self.alternatives: list[list[str]] = [[]]
-        self.repeats: list[list[int]] = [[]]  # the largest product of repeat counts in each piece
+        self.alternatives: list[list[_Piece]] = [[]]
+
+    def joined(self) -> _Piece:
+        pieces = [piece for alternative in self.alternatives for piece in alternative]
+        return _Piece(
+            "|".join("".join(piece.text for piece in alternative) for alternative in self.alternatives),
+            max((piece.repeats for piece in pieces), default=1),
+            sum(piece.states for piece in pieces) + len(self.alternatives),
+        )
 
 
 class _Parser:
@@ -123,7 +146,7 @@ class _Parser:
         self._flags: frozenset[str] = frozenset()
         self._groups = [_Group(self._flags)]
 
-    def parse(self) -> str:
+    def parse(self) -> Translation:
         last = None
         while self._position < len(self._text):
             start, repeat = self._position, None
@@ -133,7 +156,6 @@ class _Parser:
                 case "|":
                     self._position += 1
                     self._groups[-1].alternatives.append([])
-                    self._groups[-1].repeats.append([])
                 case ")":
                     self._close()
                 case "^":
@@ -158,12 +180,12 @@ class _Parser:
             last = repeat
         if len(self._groups) > 1:
             raise InvalidExpression("missing closing )", self._text)
-        return _alternation(self._groups[0])
+        whole = self._groups[0].joined()
+        return Translation(whole.text, whole.states)
 
-    def _append(self, piece: str, width: int, product: int = 1) -> None:
+    def _append(self, text: str, width: int) -> None:
         self._position += width
-        self._groups[-1].alternatives[-1].append(piece)
-        self._groups[-1].repeats[-1].append(product)
+        self._groups[-1].alternatives[-1].append(_Piece(text))
 
     def _literal(self, char: str, width: int) -> None:
         piece = character(char)
@@ -215,8 +237,9 @@ class _Parser:
             raise InvalidExpression("unexpected )", self._text)
         group = self._groups.pop()
         self._flags = group.flags
-        product = max((each for alternative in group.repeats for each in alternative), default=1)
-        self._append(f"(?:{_alternation(group)})", 1, product)
+        piece = group.joined()
+        self._position += 1
+        self._groups[-1].alternatives[-1].append(piece._replace(text=f"(?:{piece.text})"))
 
     def _repeat(self, start: int, last: int | None, sign: str, count: int) -> None:
         """``self._position`` is after the operator."""
@@ -224,13 +247,13 @@ class _Parser:
             self._position += 1
         if last is not None:
             raise InvalidExpression("invalid nested repetition operator", self._text[last : self._position])
-        pieces, products = self._groups[-1].alternatives[-1], self._groups[-1].repeats[-1]
+        pieces = self._groups[-1].alternatives[-1]
         if not pieces:
             raise InvalidExpression("missing argument to repetition operator", self._text[start : self._position])
-        products[-1] *= max(count, 1)
-        if count > 1 and products[-1] > MAX_REPEAT:
+        times, piece = max(count, 1), pieces[-1]
+        if count > 1 and piece.repeats * times > MAX_REPEAT:
             raise InvalidExpression("invalid repeat count", self._text[start : self._position])
-        pieces[-1] = f"(?:{pieces[-1]}){sign}"
+        pieces[-1] = _Piece(f"(?:{piece.text}){sign}", piece.repeats * times, piece.states * times + 1)
 
     def _counted(self, start: int, last: int | None) -> bool:
         """``{2,5}``; any other brace is a literal."""
@@ -396,11 +419,7 @@ def _integer(text: str, position: int) -> tuple[int | None, int]:
     return (int(digits) if digits and len(digits) < 9 else None), end
 
 
-def _alternation(group: _Group) -> str:
-    return "|".join("".join(pieces) for pieces in group.alternatives)
-
-
-def translate(expression: str, is_known_class: Callable[[str], bool]) -> str:
+def translate(expression: str, is_known_class: Callable[[str], bool]) -> Translation:
     """The expression in Rust's syntax; raises :class:`InvalidExpression` if it is invalid in Go.
 
     ``is_known_class`` returns whether there is a character class (``Lu``, ``Greek``) of that name.

@@ -1,7 +1,7 @@
-"""A parsed node of a structural schema: its type and how the server treats it.
+"""A parsed structural schema: a tree of nodes, one for each object, field, list and item.
 
-It has what pruning, defaulting and ownership need; value validation compiles the schema itself
-(``validation.py``). A schema that is not structural is parsed too: nothing here reports errors.
+The nodes have what pruning, defaulting and field ownership need. The validation of values compiles the schema again
+(``validation.py``). A schema that is not structural is parsed, too: this module reports no errors.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class StructuralSchema:
         self.default: Any = ABSENT if schema.get("default") is None else schema["default"]
         self.default_bytes: int = 0 if self.default is ABSENT else len(msgspec.json.encode(self.default))
         below = [*self.properties.values(), *(each for each in (self.additional, self.items) if each is not None)]
-        # Branches without these are not visited.
+        # Whether the node or a node below it has these; other branches of the tree are not visited.
         self.has_defaults: bool = any(each.default is not ABSENT or each.has_defaults for each in below)
         self.has_embedded: bool = self.embedded or any(each.has_embedded for each in below)
         self.has_lists: bool = self.list_type in ("set", "map") or any(each.has_lists for each in below)

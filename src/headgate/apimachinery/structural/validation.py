@@ -2,11 +2,12 @@
 
 A schema is compiled into a closure ``check(value, path, old, out) -> int``, each part on first use: schemas may have
 megabytes, and most objects use only a small part. The closure appends errors to ``out`` and returns the number of
-passed checks: if no alternative matches, the errors of the best one are reported. ``old`` is the corresponding value
-before an update: an unchanged value is not an error (:class:`CorrelatedObject`).
+passed checks. This number selects among the alternatives of ``anyOf`` and ``oneOf``: if none of them matches, the
+errors of the one with the most passed checks are reported. ``old`` is the corresponding value before an update: a value
+that was invalid before and is unchanged is not an error (:class:`CorrelatedObject`).
 
-Some checks are as imprecise as in kube-apiserver: a list passes as a string with a format, and a float passes an
-enumeration if its truncation does.
+Some checks are as imprecise as in kube-apiserver: a list is accepted for a string with a format, and a float is
+accepted by an enumeration that has the float without its fraction.
 """
 
 from __future__ import annotations
@@ -21,7 +22,15 @@ from headgate.apimachinery.structural.numbers import compile_number
 from headgate.apimachinery.structural.patterns import Pattern, compile_pattern
 from headgate.apimachinery.structural.ratcheting import CorrelatedObject
 from headgate.apimachinery.structural.schema import StructuralSchema
-from headgate.apimachinery.structural.violations import Check, SchemaViolation, ViolationList
+from headgate.apimachinery.structural.violations import (
+    MAX_CHECKS,
+    MAX_PATTERN_STEPS,
+    Check,
+    RemainingWork,
+    SchemaViolation,
+    TooManyChecks,
+    ViolationList,
+)
 from headgate.kube import field_errors
 from headgate.kube.field_errors import FieldError, FieldErrors, FieldErrorType
 
@@ -34,17 +43,26 @@ _JSON_TYPES: Final[dict[type, str]] = {
     dict: "object",
 }
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
+_TOO_MANY_CHECKS: Final = (
+    f"its values have to pass more than {MAX_CHECKS} checks of the schema, or {MAX_PATTERN_STEPS} steps of patterns"
+)
 _GO_FORMATS: Final = {"integer": "int64", "number": "float64"}
 
 
 def compile_schema(schema: Mapping[str, Any]) -> Callable[[Any, Any, StructuralSchema | None, str], FieldErrors]:
-    """``validate(value, old, node, prefix)``: the errors of ``value``; ``old`` is None for a create."""
+    """A function ``validate(value, old, node, prefix)`` that returns the errors of ``value``.
+
+    ``old``: the value before an update, None for a create. ``node``: the parsed schema. ``prefix``: the path of value.
+    """
     check = _compile(schema)
 
     def validate(value: Any, old: Any, node: StructuralSchema | None, prefix: str = "") -> FieldErrors:
-        out = ViolationList()
+        out = ViolationList(RemainingWork())
         before = CorrelatedObject(old, value, node) if old is not None and node is not None else None
-        check(value, "", before, out)
+        try:
+            check(value, "", before, out)
+        except TooManyChecks:
+            return [field_errors.forbidden(prefix or "<nil>", _TOO_MANY_CHECKS)]
         if not out or (before is not None and before.unchanged()):
             return []
         return [
@@ -69,12 +87,14 @@ def _compile(schema: Mapping[str, Any]) -> Check:
     formatted = bool(schema.get("format")) and known_format(schema["format"]) is not None
 
     def check(value: Any, path: str, old: CorrelatedObject | None, out: ViolationList) -> int:
+        out.work.spend(1)
         if value is None:
             passed = check_type(value, path, out) if check_type is not None else 1
             if check_enum is not None:
                 check_enum(value, path, out)
             return passed
-        count = 4  # as in kube-apiserver: alternatives count twice, common checks and the end once each
+        # Always counted, as in kube-apiserver: two for alternatives, one for common checks, one at the end.
+        count = 4
         if check_type is not None:
             count += 1 + check_type(value, path, out)
         if alternatives is not None:
@@ -96,21 +116,24 @@ def _compile(schema: Mapping[str, Any]) -> Check:
 
 def _compile_type(schema: Mapping[str, Any]) -> Callable[[Any, str, ViolationList], int] | None:
     names = ("integer", "string") if schema.get("x-kubernetes-int-or-string") else (schema.get("type") or "",)
-    wanted = tuple(name for name in names if name)
+    expected = tuple(name for name in names if name)
     format_ = schema.get("format") or ""
     format_ = format_ if known_format(format_) is not None else ""
-    if not wanted and not format_:
+    if not expected and not format_:
         return None
-    nullable, numeric = bool(schema.get("nullable")), bool({"number", "integer"} & set(wanted))
-    listed = ",".join(wanted)
+    nullable, numeric = bool(schema.get("nullable")), bool({"number", "integer"} & set(expected))
+    listed = ",".join(expected)
 
     def check(value: Any, path: str, out: ViolationList) -> int:
         if value is None:
-            if wanted and not nullable:
+            if expected and not nullable:
                 return _wrong_type(path, listed, "null", out)
             return 1
         name = _JSON_TYPES[value.__class__]
-        fits = name in wanted or (name == "integer" and "number" in wanted)
+        is_integer = name == "integer" or (name == "number" and value.is_integer())
+        fits = (
+            name in expected or (name == "integer" and "number" in expected) or (is_integer and "integer" in expected)
+        )
         plain = name in ("string", "array")
         if format_ and not plain and not fits:
             return _wrong_type(path, format_, _GO_FORMATS.get(name, ""), out)
@@ -121,8 +144,8 @@ def _compile_type(schema: Mapping[str, Any]) -> Callable[[Any, str, ViolationLis
     return check
 
 
-def _wrong_type(path: str, wanted: str, found: str, out: ViolationList) -> int:
-    message = f"{path} in body must be of type {wanted}: {field_errors.quote(found)}"
+def _wrong_type(path: str, expected: str, found: str, out: ViolationList) -> int:
+    message = f"{path} in body must be of type {expected}: {field_errors.quote(found)}"
     out.append(SchemaViolation(message, path, lambda place: field_errors.type_invalid(place, found, message)))
     return 0
 
@@ -130,12 +153,13 @@ def _wrong_type(path: str, wanted: str, found: str, out: ViolationList) -> int:
 def _compile_enum(allowed: Sequence[Any]) -> Callable[[Any, str, ViolationList], None] | None:
     if not allowed:
         return None
-    printed = [each if isinstance(each, str) else _encode(each).decode() for each in allowed]
+    allowed_texts = [each if isinstance(each, str) else _encode(each).decode() for each in allowed]
     texts = frozenset(each for each in allowed if isinstance(each, str))
     others = [each for each in allowed if not isinstance(each, str)]
-    listed, supported = str(printed), field_errors.supported_values(printed)
+    listed, supported = str(allowed_texts), field_errors.supported_values(allowed_texts)
 
     def check(value: Any, path: str, out: ViolationList) -> None:
+        out.work.spend(len(others))
         fits = value in texts if value.__class__ is str else any(_converts(value, each) for each in others)
         if not fits:
             message = f"{path} in body should be one of {listed}"
@@ -164,7 +188,7 @@ def _compile_text(schema: Mapping[str, Any]) -> Check:
     matcher = compile_pattern(pattern) if pattern else None
 
     def check(value: str, path: str, old: CorrelatedObject | None, out: ViolationList) -> int:
-        problem = _text_problem(value, path)
+        problem = _text_problem(value, path, out)
         if problem is not None:
             out.append(problem)
         if matches_format is not None and not matches_format(value):
@@ -172,16 +196,22 @@ def _compile_text(schema: Mapping[str, Any]) -> Check:
             out.append(SchemaViolation(message, path, lambda place: field_errors.type_invalid(place, value, message)))
         return 0
 
-    def _text_problem(value: str, path: str) -> SchemaViolation | None:
+    def _text_problem(value: str, path: str, out: ViolationList) -> SchemaViolation | None:
         if longest is not None and len(value) > longest:
             message = f"{path} in body should be at most {longest} chars long"
             return SchemaViolation(message, path, lambda place: field_errors.too_long(place, longest))
         if shortest is not None and len(value) < shortest:
             message = f"{path} in body should be at least {shortest} chars long"
             return SchemaViolation(message, path, lambda place: field_errors.invalid(place, value, message))
+        if isinstance(matcher, Pattern):
+            size = len(value) if value.isascii() else len(value.encode(errors="replace"))
+            if size > matcher.max_bytes:
+                message = f"{path} in body is too long for its pattern: at most {matcher.max_bytes} bytes are matched"
+                return SchemaViolation(message, path, lambda place: field_errors.invalid(place, value, message))
+            out.work.spend_steps(size * matcher.states)
         if matcher is not None and not (isinstance(matcher, Pattern) and matcher.matches(value)):
-            printed = pattern if isinstance(matcher, Pattern) else f"{pattern}, but pattern is invalid: {matcher}"
-            message = f"{path} in body should match '{printed}'"
+            shown = pattern if isinstance(matcher, Pattern) else f"{pattern}, but pattern is invalid: {matcher}"
+            message = f"{path} in body should match '{shown}'"
             return SchemaViolation(message, path, lambda place: field_errors.invalid(place, value, message))
         return None
 
@@ -216,7 +246,7 @@ def _check_part(check: Check, value: Any, path: str, old: CorrelatedObject | Non
     """Checks a part; the errors of an unchanged part are dropped."""
     if old is None:
         return check(value, path, None, out)
-    inner = ViolationList()
+    inner = out.inner()
     count = check(value, path, old, inner)
     if inner and not old.unchanged():
         out.add_all(inner)
@@ -249,6 +279,7 @@ def _compile_object(schema: Mapping[str, Any]) -> Check:
                 count += _check_part(others, below, f"{path}.{name}", _old_field(old, name, path), out)
             elif additional is False:
                 _forbid(path, name, out)
+        out.work.spend(len(required))
         for name in required:
             if name not in value:
                 required_path = f"{path}.{name}"
@@ -266,7 +297,7 @@ def _forbid(path: str, name: str, out: ViolationList) -> None:
 
 
 def _old_field(old: CorrelatedObject | None, name: str, path: str) -> CorrelatedObject | None:
-    """The type of the object is not compared: it is the same on both sides."""
+    """The old and new value of a field. ``kind`` and ``apiVersion`` of the object have none: they never change."""
     if old is None or (not path and name in ("kind", "apiVersion")):
         return None
     return old.field(name)
@@ -298,7 +329,7 @@ def _compile_alternatives(schema: Mapping[str, Any]) -> Check | None:
         if all_of:
             count += _check_all(all_of, value, path, old, out)
         if never is not None:
-            inner = ViolationList()
+            inner = out.inner()
             never(value, path, old, inner)
             if not inner:
                 _add_alternative_error(f"{field_errors.quote(path)} must not validate the schema (not)", out)
@@ -316,7 +347,7 @@ def _check_any(
 ) -> int:
     best, max_count = None, -1
     for choice in choices:
-        inner = ViolationList()
+        inner = out.inner()
         count = choice(value, path, old, inner)
         if not inner:
             return count
@@ -332,7 +363,7 @@ def _check_one(
 ) -> int:
     best, max_count, matching, first = None, -1, 0, 0
     for choice in choices:
-        inner = ViolationList()
+        inner = out.inner()
         count = choice(value, path, old, inner)
         if not inner:
             matching, first = matching + 1, first or count
@@ -353,7 +384,7 @@ def _check_all(
 ) -> int:
     total, failed = 0, 0
     for choice in choices:
-        inner = ViolationList()
+        inner = out.inner()
         total += choice(value, path, old, inner)
         failed += bool(inner)
         out.add_all(inner)

@@ -19,7 +19,7 @@ from headgate.kube import names
 from headgate.kube.field_errors import FieldErrors, duplicate, forbidden, invalid, not_supported, required
 from headgate.kube.validation.labels import validate_label_selector
 from headgate.kube.validation.object_meta import validate_object_meta
-from headgate.kube.validation.values import one_of, repeats, validate_text
+from headgate.kube.validation.values import are_duplicates, validate_one_of, validate_text
 
 Object = dict[str, Any]
 
@@ -30,11 +30,11 @@ _EXCLUSIVE: Final = "name and selector are mutually exclusive"
 _MAX_ANNOTATIONS: Final = 20
 
 
-def _segment(value: str, path: str) -> FieldErrors:
+def _validate_path_segment(value: str, path: str) -> FieldErrors:
     return validate_text(lambda text: names.name_is_path_segment(text, False), value, path)
 
 
-def _meta(obj: Object) -> FieldErrors:
+def _validate_meta(obj: Object) -> FieldErrors:
     return validate_object_meta(
         obj["metadata"], namespaced=False, name_rule=names.name_is_dns_subdomain, kube_finalizers=False
     )
@@ -42,10 +42,12 @@ def _meta(obj: Object) -> FieldErrors:
 
 def validate_admission_policy(obj: Object) -> FieldErrors:
     spec = obj.get("spec") or {}
-    errors = _meta(obj)
+    errors = _validate_meta(obj)
     policy = spec.get("failurePolicy")
     errors += (
-        [required("spec.failurePolicy")] if policy is None else one_of(policy, "spec.failurePolicy", FAILURE_POLICIES)
+        [required("spec.failurePolicy")]
+        if policy is None
+        else validate_one_of(policy, "spec.failurePolicy", FAILURE_POLICIES)
     )
     if spec.get("paramKind") is not None:
         errors += _validate_param_kind(spec["paramKind"], "spec.paramKind")
@@ -116,7 +118,7 @@ def _validate_param_kind(kind: Object, path: str) -> FieldErrors:
 def _validate_match_resources(match: Object, path: str) -> FieldErrors:
     policy = match.get("matchPolicy")
     field_path = f"{path}.matchPolicy"
-    errors = [required(field_path)] if policy is None else one_of(policy, field_path, MATCH_POLICIES)
+    errors = [required(field_path)] if policy is None else validate_one_of(policy, field_path, MATCH_POLICIES)
     for field in ("namespaceSelector", "objectSelector"):
         field_path = f"{path}.{field}"
         errors += (
@@ -127,7 +129,7 @@ def _validate_match_resources(match: Object, path: str) -> FieldErrors:
             resource_names = rule.get("resourceNames") or []
             for j, name in enumerate(resource_names):
                 field_path = f"{path}.{field}[{i}].resourceNames[{j}]"
-                errors += _segment(name, field_path)
+                errors += _validate_path_segment(name, field_path)
                 if name in resource_names[:j]:
                     errors.append(duplicate(field_path, name))
             errors += validate_rule(rule, f"{path}.{field}[{i}]")
@@ -158,7 +160,7 @@ def _validate_validation(validation: Object, path: str) -> FieldErrors:
     elif re.search("[\n\r]", message.strip()):
         errors.append(invalid(f"{path}.message", message, "must not contain line breaks"))
     if validation.get("reason") is not None:
-        errors += one_of(validation["reason"], f"{path}.reason", _REASONS)
+        errors += validate_one_of(validation["reason"], f"{path}.reason", _REASONS)
     return errors
 
 
@@ -169,7 +171,7 @@ def validate_admission_policy_status(obj: Object) -> FieldErrors:
 def validate_admission_policy_binding(obj: Object) -> FieldErrors:
     spec = obj.get("spec") or {}
     name, actions = spec.get("policyName", ""), spec.get("validationActions") or []
-    errors = _meta(obj)
+    errors = _validate_meta(obj)
     errors += (
         validate_text(names.is_dns1123_subdomain, name, "spec.policyName") if name else [required("spec.policyName")]
     )
@@ -178,8 +180,8 @@ def validate_admission_policy_binding(obj: Object) -> FieldErrors:
     if spec.get("matchResources") is not None:
         errors += _validate_match_resources(spec["matchResources"], "spec.matchResources")
     path = "spec.validationActions"
-    for i, (action, repeated) in enumerate(zip(actions, repeats(actions), strict=True)):
-        errors += one_of(action, f"{path}[{i}]", _ACTIONS)
+    for i, (action, repeated) in enumerate(zip(actions, are_duplicates(actions), strict=True)):
+        errors += validate_one_of(action, f"{path}[{i}]", _ACTIONS)
         if repeated:
             errors.append(duplicate(f"{path}[{i}]", action))
     if {"Deny", "Warn"} <= set(actions):
@@ -197,7 +199,7 @@ def _validate_param_ref(reference: Object, path: str) -> FieldErrors:
     name, selector = reference.get("name", ""), reference.get("selector")
     errors: FieldErrors = []
     if name:
-        errors += _segment(name, f"{path}.name")
+        errors += _validate_path_segment(name, f"{path}.name")
         if selector is not None:
             errors.append(forbidden(f"{path}.name", _EXCLUSIVE))
     if selector is not None:

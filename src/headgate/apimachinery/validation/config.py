@@ -11,7 +11,7 @@ from typing import Any, Final
 from headgate.kube import names
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid, required, too_long
 from headgate.kube.validation.object_meta import validate_object_meta, validate_object_meta_update
-from headgate.kube.validation.values import immutable, validate_text
+from headgate.kube.validation.values import validate_immutable, validate_text
 
 Object = dict[str, Any]
 
@@ -65,11 +65,11 @@ def validate_secret(obj: Object) -> FieldErrors:
 
 def validate_secret_update(new: Object, old: Object) -> FieldErrors:
     errors = validate_object_meta_update(new["metadata"], old["metadata"])
-    errors += immutable(new.get("type", ""), old.get("type", ""), "type")
+    errors += validate_immutable(new.get("type", ""), old.get("type", ""), "type")
     return errors + _validate_immutable(new, old, ("data",)) + validate_secret(new)
 
 
-def _token(obj: Object, data: Mapping[str, str]) -> FieldErrors:
+def _validate_service_account_token(obj: Object, data: Mapping[str, str]) -> FieldErrors:
     if (obj["metadata"].get("annotations") or {}).get(_SERVICE_ACCOUNT_NAME):
         return []
     return [required(f"metadata.annotations[{_SERVICE_ACCOUNT_NAME}]")]
@@ -95,10 +95,10 @@ def _json_problem(encoded: str) -> str:
     except RecursionError:
         return "exceeded max depth"
     except ValueError as problem:
-        field_path = getattr(problem, "pos", 0)
-        if field_path >= len(text):
+        offset = getattr(problem, "pos", 0)
+        if offset >= len(text):
             return "unexpected end of JSON input"
-        return f"invalid character {text[field_path]!r} looking for beginning of value"
+        return f"invalid character {text[offset]!r} looking for beginning of value"
     if value is None or isinstance(value, dict):
         return ""
     go_types = {str: "string", bool: "bool", list: "array"}
@@ -107,27 +107,27 @@ def _json_problem(encoded: str) -> str:
     )
 
 
-def _basic_auth(obj: Object, data: Mapping[str, str]) -> FieldErrors:
+def _validate_basic_auth(obj: Object, data: Mapping[str, str]) -> FieldErrors:
     if "username" in data or "password" in data:
         return []
     return [required("data[username]"), required("data[password]")]
 
 
-def _ssh_auth(obj: Object, data: Mapping[str, str]) -> FieldErrors:
+def _validate_ssh_auth(obj: Object, data: Mapping[str, str]) -> FieldErrors:
     return [] if data.get("ssh-privatekey") else [required("data[ssh-privatekey]")]
 
 
-def _tls(obj: Object, data: Mapping[str, str]) -> FieldErrors:
+def _validate_tls(obj: Object, data: Mapping[str, str]) -> FieldErrors:
     return [required(f"data[{key}]") for key in ("tls.crt", "tls.key") if key not in data]
 
 
 _SECRET_TYPES: Final[dict[str, Callable[[Object, Mapping[str, str]], FieldErrors]]] = {
-    "kubernetes.io/service-account-token": _token,
+    "kubernetes.io/service-account-token": _validate_service_account_token,
     "kubernetes.io/dockercfg": _json_in(".dockercfg"),
     "kubernetes.io/dockerconfigjson": _json_in(".dockerconfigjson"),
-    "kubernetes.io/basic-auth": _basic_auth,
-    "kubernetes.io/ssh-auth": _ssh_auth,
-    "kubernetes.io/tls": _tls,
+    "kubernetes.io/basic-auth": _validate_basic_auth,
+    "kubernetes.io/ssh-auth": _validate_ssh_auth,
+    "kubernetes.io/tls": _validate_tls,
 }
 
 

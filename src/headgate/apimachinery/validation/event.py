@@ -1,6 +1,6 @@
 """Validation of an Event. Two API groups serve the same objects; the newer one is strict.
 
-Objects are in the form of the core group, whichever group the request used.
+All objects have the field names of the core group, also those of a request to ``events.k8s.io``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, Final
 from headgate.kube import names
 from headgate.kube.field_errors import FieldErrors, invalid, required
 from headgate.kube.validation.object_meta import validate_object_meta, validate_object_meta_update
-from headgate.kube.validation.values import immutable, validate_text
+from headgate.kube.validation.values import validate_immutable, validate_text
 
 Object = dict[str, Any]
 
@@ -68,11 +68,11 @@ def _validate_new_style(event: Object, reporter_field: str) -> FieldErrors:
         text = event.get(field, "")
         if not text:
             errors.append(required(field))
-        errors += _at_most(text, field, _MAX_FIELD)
-    return errors + _at_most(event.get("message", ""), "message", _MAX_MESSAGE)
+        errors += _validate_max_length(text, field, _MAX_FIELD)
+    return errors + _validate_max_length(event.get("message", ""), "message", _MAX_MESSAGE)
 
 
-def _at_most(text: str, field: str, limit: int) -> FieldErrors:
+def _validate_max_length(text: str, field: str, limit: int) -> FieldErrors:
     return [invalid(field, "", f"can have at most {limit} characters")] if len(text.encode()) > limit else []
 
 
@@ -112,7 +112,7 @@ def validate_strict_event_update(new: Object, old: Object) -> FieldErrors:
         errors += _validate_series(new)
     for field in _IMMUTABLE:
         zero = _ZEROS.get(field, "")
-        errors += immutable(
+        errors += validate_immutable(
             _default_if_absent(new.get(field), zero),
             _default_if_absent(old.get(field), zero),
             _STRICT_NAMES.get(field, field),

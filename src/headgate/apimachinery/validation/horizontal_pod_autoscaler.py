@@ -9,7 +9,7 @@ from headgate.apimachinery.validation.pod.resources import validate_container_re
 from headgate.kube import names, quantity
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid, not_supported, required
 from headgate.kube.validation.object_meta import validate_object_meta, validate_object_meta_update
-from headgate.kube.validation.values import NEGATIVE, NOT_POSITIVE, nonnegative, validate_text
+from headgate.kube.validation.values import NEGATIVE, NOT_POSITIVE, validate_nonnegative, validate_text
 
 Object = dict[str, Any]
 
@@ -20,7 +20,7 @@ _POLICIES: Final = ("Percent", "Pods")
 _TARGETS: Final = ("Utilization", "Value", "AverageValue")
 
 
-def _segment(value: str, path: str) -> FieldErrors:
+def _validate_path_segment(value: str, path: str) -> FieldErrors:
     return validate_text(lambda text: names.name_is_path_segment(text, False), value, path)
 
 
@@ -38,7 +38,7 @@ def validate_autoscaler_status_update(new: Object, old: Object) -> FieldErrors:
     errors = validate_object_meta_update(new["metadata"], old["metadata"])
     status = new.get("status") or {}
     for field in ("currentReplicas", "desiredReplicas"):
-        errors += nonnegative(status.get(field) or 0, f"status.{field}")
+        errors += validate_nonnegative(status.get(field) or 0, f"status.{field}")
     return errors
 
 
@@ -81,7 +81,7 @@ def _validate_reference(reference: Object, path: str, *, any_group: bool, any_ve
     errors: FieldErrors = []
     for field in ("kind", "name"):
         value = reference.get(field, "")
-        errors += _segment(value, f"{path}.{field}") if value else [required(f"{path}.{field}")]
+        errors += _validate_path_segment(value, f"{path}.{field}") if value else [required(f"{path}.{field}")]
     version = reference.get("apiVersion", "")
     message = "" if any_version else _version_error(version, any_group=any_group)
     return [*errors, invalid(f"{path}.apiVersion", version, message)] if message else errors
@@ -134,7 +134,11 @@ def _validate_target(target: Object, path: str) -> FieldErrors:
 
 def _validate_identifier(metric: Object, path: str) -> FieldErrors:
     name = metric.get("name", "")
-    return _segment(name, f"{path}.name") if name else [required(f"{path}.name", "must specify a metric name")]
+    return (
+        _validate_path_segment(name, f"{path}.name")
+        if name
+        else [required(f"{path}.name", "must specify a metric name")]
+    )
 
 
 def _validate_object(source: Object, path: str) -> FieldErrors:
@@ -246,4 +250,4 @@ def _validate_rules(rules: Object, path: str) -> FieldErrors:
 
 def validate_scale(obj: Object) -> FieldErrors:
     errors = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
-    return errors + nonnegative((obj.get("spec") or {}).get("replicas") or 0, "spec.replicas")
+    return errors + validate_nonnegative((obj.get("spec") or {}).get("replicas") or 0, "spec.replicas")

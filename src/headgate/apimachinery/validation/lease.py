@@ -7,7 +7,7 @@ from typing import Any
 from headgate.kube import names
 from headgate.kube.field_errors import FieldErrors, invalid
 from headgate.kube.validation.object_meta import validate_object_meta, validate_object_meta_update
-from headgate.kube.validation.values import nonnegative
+from headgate.kube.validation.values import validate_nonnegative
 
 Object = dict[str, Any]
 
@@ -30,5 +30,5 @@ def _validate_spec(spec: Object) -> FieldErrors:
     if seconds is not None and seconds <= 0:
         errors.append(invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
     if "leaseTransitions" in spec:
-        errors += nonnegative(spec["leaseTransitions"], "spec.leaseTransitions")
+        errors += validate_nonnegative(spec["leaseTransitions"], "spec.leaseTransitions")
     return errors

@@ -81,11 +81,9 @@ def _validate_bounds(
 ) -> FieldErrors:
     errors: FieldErrors = []
 
-    def ordered(
-        small: Quantity | None, large: Quantity | None, field: str, printed: Quantity | None, text: str
-    ) -> None:
-        if small is not None and large is not None and printed is not None and small > large:
-            errors.append(invalid(f"{path}.{field}[{name}]", printed.canonical, text.format(small, large)))
+    def ordered(small: Quantity | None, large: Quantity | None, field: str, shown: Quantity | None, text: str) -> None:
+        if small is not None and large is not None and shown is not None and small > large:
+            errors.append(invalid(f"{path}.{field}[{name}]", shown.canonical, text.format(small, large)))
 
     ordered(low, high, "min", low, "min value {} is greater than max value {}")
     ordered(low, request, "defaultRequest", request, "min value {} is greater than default request value {}")

@@ -15,7 +15,7 @@ from headgate.kube import names, quantity
 from headgate.kube.field_errors import FieldErrors, duplicate, forbidden, invalid
 from headgate.kube.validation.object_meta import validate_object_meta, validate_object_meta_update
 from headgate.kube.validation.taints import validate_taints
-from headgate.kube.validation.values import positive, validate_text
+from headgate.kube.validation.values import validate_positive, validate_text
 
 Object = dict[str, Any]
 
@@ -28,7 +28,7 @@ def validate_node_create(node: Object) -> FieldErrors:
     errors += _validate_resources(status)
     swap = (status.get("nodeInfo") or {}).get("swap") or {}
     if "capacity" in swap:
-        errors += positive(swap["capacity"], "metadata.nodeSwapStatus.capacity")
+        errors += validate_positive(swap["capacity"], "metadata.nodeSwapStatus.capacity")
     return errors + _validate_pod_cidrs(spec.get("podCIDRs") or [])
 
 
@@ -63,8 +63,8 @@ def validate_node_status_update(new: Object, old: Object) -> FieldErrors:
     for i, address in enumerate(status.get("addresses") or ()):
         pair = (address.get("type", ""), address.get("address", ""))
         if pair in seen:
-            printed = {"Type": pair[0], "Address": pair[1]}
-            errors.append(duplicate(f"status.addresses[{i}]", msgspec.Raw(msgspec.json.encode(printed))))
+            shown = {"Type": pair[0], "Address": pair[1]}
+            errors.append(duplicate(f"status.addresses[{i}]", msgspec.Raw(msgspec.json.encode(shown))))
         seen.add(pair)
     errors += _validate_cidrs_kept(spec.get("podCIDRs") or [], old_spec.get("podCIDRs") or [])
     if old_spec.get("providerID") and old_spec["providerID"] != spec.get("providerID"):

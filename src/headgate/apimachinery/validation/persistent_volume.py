@@ -18,7 +18,7 @@ from headgate.apimachinery.validation.pod.volume_sources import FILE_SOURCES, va
 from headgate.kube import names, quantity
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid, not_supported, required
 from headgate.kube.validation.object_meta import validate_object_meta, validate_object_meta_update
-from headgate.kube.validation.values import IMMUTABLE, NOT_POSITIVE, immutable, one_of, validate_text
+from headgate.kube.validation.values import IMMUTABLE, NOT_POSITIVE, validate_immutable, validate_one_of, validate_text
 
 Object = dict[str, Any]
 
@@ -76,14 +76,14 @@ def validate_volume_spec(spec: Object, path: str, *, inline: bool = False, any_v
     if not modes:
         errors.append(required(f"{path}.accessModes"))
     for mode in modes:
-        errors += one_of(mode, f"{path}.accessModes", _ACCESS_MODES)
+        errors += validate_one_of(mode, f"{path}.accessModes", _ACCESS_MODES)
     if "ReadWriteOncePod" in modes and set(modes) & set(_ACCESS_MODES[:-1]):
         errors.append(forbidden(f"{path}.accessModes", "may not use ReadWriteOncePod with other access modes"))
     if not inline:
         errors += _validate_capacity(spec.get("capacity") or {}, f"{path}.capacity")
         if spec.get("persistentVolumeReclaimPolicy"):
             field = "persistentVolumeReclaimPolicy"
-            errors += one_of(spec[field], f"{path}.{field}", _RECLAIM_POLICIES)
+            errors += validate_one_of(spec[field], f"{path}.{field}", _RECLAIM_POLICIES)
         errors += _validate_node_affinity(spec.get("nodeAffinity"), f"{path}.nodeAffinity", any_value)
     errors += _validate_source(spec, path)
     host_path = spec.get("hostPath")
@@ -95,7 +95,7 @@ def validate_volume_spec(spec: Object, path: str, *, inline: bool = False, any_v
         if spec.get("storageClassName"):
             errors += validate_text(names.is_dns1123_subdomain, spec["storageClassName"], f"{path}.storageClassName")
         if spec.get("volumeMode") is not None:
-            errors += one_of(spec["volumeMode"], f"{path}.volumeMode", _VOLUME_MODES)
+            errors += validate_one_of(spec["volumeMode"], f"{path}.volumeMode", _VOLUME_MODES)
     return errors + _validate_attributes_class(spec, path)
 
 
@@ -165,13 +165,13 @@ def validate_volume_create(obj: Object, old: Object | None = None) -> FieldError
 
 def validate_volume_update(new: Object, old: Object) -> FieldErrors:
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
-    # Twice, because kube-apiserver reports each error twice.
+    # The validation runs twice, because kube-apiserver reports each error twice.
     errors = validate_volume_create(new, old) * 2
     source, old_source = _source_of(spec, old_spec), _source_of(old_spec, old_spec)
     if source != old_source:
         text = f"spec.persistentvolumesource is immutable after creation\n{object_diff(old_source, source)}"
         errors.append(forbidden("spec.persistentvolumesource", text))
-    errors += immutable(spec.get("volumeMode"), old_spec.get("volumeMode"), "volumeMode")
+    errors += validate_immutable(spec.get("volumeMode"), old_spec.get("volumeMode"), "volumeMode")
     affinity, old_affinity = spec.get("nodeAffinity"), old_spec.get("nodeAffinity")
     if old_affinity is not None and affinity != old_affinity and affinity != _with_successors(old_affinity, affinity):
         errors.append(invalid("nodeAffinity", affinity, f"{IMMUTABLE}, except for updating from beta label to GA"))
@@ -190,7 +190,7 @@ def _source_of(spec: Object, old_spec: Object) -> Object:
 
 
 def _with_successors(old: Object, new: Object | None) -> Object:
-    """The old affinity with the beta keys replaced that the new one replaces."""
+    """The old affinity, in which those beta keys are replaced that the new affinity replaces."""
     renamed = [
         {**term, "matchExpressions": [_successor(each, i, j, new) for j, each in enumerate(term["matchExpressions"])]}
         if term.get("matchExpressions")

@@ -14,7 +14,7 @@ from headgate.kube.field_errors import FieldErrors, forbidden, invalid, not_supp
 from headgate.kube.pod_resources import is_native
 from headgate.kube.validation.labels import validate_label_selector
 from headgate.kube.validation.object_meta import validate_object_meta, validate_object_meta_update
-from headgate.kube.validation.values import IMMUTABLE, immutable, validate_text
+from headgate.kube.validation.values import IMMUTABLE, validate_immutable, validate_text
 
 Object = dict[str, Any]
 
@@ -40,8 +40,8 @@ def validate_claim_create(obj: Object, old: Object | None = None) -> FieldErrors
     )
 
 
-def _storage(owner: Object) -> quantity.Quantity:
-    return quantity.amount(owner.get("storage", "0"))
+def _storage(resource_list: Object) -> quantity.Quantity:
+    return quantity.amount(resource_list.get("storage", "0"))
 
 
 def validate_claim_update(new: Object, old: Object) -> FieldErrors:
@@ -64,12 +64,13 @@ def validate_claim_update(new: Object, old: Object) -> FieldErrors:
     if new_size < old_size and new_size <= _storage((old.get("status") or {}).get("capacity") or {}):
         text = "field can not be less than status.capacity"
         errors.append(forbidden("spec.resources.requests.storage", text))
-    errors += immutable(spec.get("volumeMode"), old_spec.get("volumeMode"), "volumeMode")
+    errors += validate_immutable(spec.get("volumeMode"), old_spec.get("volumeMode"), "volumeMode")
     return errors + _validate_attributes_class_kept(new, old)
 
 
 def _with_allowed_changes(new: Object, old: Object) -> tuple[Object, bool]:
-    """The old spec with every allowed change of the new one, and whether the class moved from the annotation."""
+    """The old spec with every allowed change of the new one, and whether the storage class moved from the annotation to
+    the field."""
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     allowed = dict(old_spec)
 

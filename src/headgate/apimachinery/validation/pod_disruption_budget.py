@@ -9,7 +9,11 @@ import msgspec
 from headgate.apimachinery.validation.conditions import validate_conditions
 from headgate.kube.field_errors import FieldErrors, invalid, not_supported
 from headgate.kube.validation.labels import has_invalid_selector_value, validate_label_selector
-from headgate.kube.validation.values import at_most_100_percent, nonnegative, nonnegative_int_or_percent
+from headgate.kube.validation.values import (
+    validate_at_most_100_percent,
+    validate_nonnegative,
+    validate_nonnegative_int_or_percent,
+)
 
 Object = dict[str, Any]
 
@@ -23,8 +27,8 @@ def validate_disruption_budget(obj: Object, old: Object | None = None) -> FieldE
         errors.append(invalid("spec", _spec_value(spec), "minAvailable and maxUnavailable cannot be both set"))
     for field in ("minAvailable", "maxUnavailable"):
         if field in spec:
-            errors += nonnegative_int_or_percent(spec[field], f"spec.{field}")
-            errors += at_most_100_percent(spec[field], f"spec.{field}")
+            errors += validate_nonnegative_int_or_percent(spec[field], f"spec.{field}")
+            errors += validate_at_most_100_percent(spec[field], f"spec.{field}")
     tolerated = has_invalid_selector_value((old.get("spec") or {}).get("selector")) if old else False
     errors += validate_label_selector(spec.get("selector"), "spec.selector", any_value=tolerated)
     policy = spec.get("unhealthyPodEvictionPolicy")
@@ -34,18 +38,18 @@ def validate_disruption_budget(obj: Object, old: Object | None = None) -> FieldE
 
 
 def _spec_value(spec: Object) -> Any:
-    printed = {
+    shown = {
         "MinAvailable": spec.get("minAvailable"),
         "Selector": spec.get("selector"),
         "MaxUnavailable": spec.get("maxUnavailable"),
         "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
     }
-    return msgspec.Raw(msgspec.json.encode(printed))
+    return msgspec.Raw(msgspec.json.encode(shown))
 
 
 def validate_disruption_budget_status(obj: Object) -> FieldErrors:
     status = obj.get("status") or {}
     errors = validate_conditions(status.get("conditions") or [], "status.conditions")
     for field in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):
-        errors += nonnegative(status.get(field) or 0, f"status.{field}")
+        errors += validate_nonnegative(status.get(field) or 0, f"status.{field}")
     return errors

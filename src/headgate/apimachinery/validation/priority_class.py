@@ -7,7 +7,7 @@ from typing import Any, Final
 from headgate.kube import names
 from headgate.kube.field_errors import FieldErrors, forbidden, not_supported, required
 from headgate.kube.validation.object_meta import validate_object_meta, validate_object_meta_update
-from headgate.kube.validation.values import immutable
+from headgate.kube.validation.values import validate_immutable
 
 Object = dict[str, Any]
 
@@ -50,4 +50,4 @@ def validate_priority_class_update(new: Object, old: Object) -> FieldErrors:
     errors = validate_object_meta_update(new["metadata"], old["metadata"])
     if new.get("value", 0) != old.get("value", 0):
         errors.append(forbidden("value", "may not be changed in an update."))
-    return errors + immutable(new.get("preemptionPolicy"), old.get("preemptionPolicy"), "preemptionPolicy")
+    return errors + validate_immutable(new.get("preemptionPolicy"), old.get("preemptionPolicy"), "preemptionPolicy")

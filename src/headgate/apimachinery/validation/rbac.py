@@ -17,13 +17,13 @@ Object = dict[str, Any]
 GROUP: Final = "rbac.authorization.k8s.io"
 
 
-def _meta(obj: Object, namespaced: bool) -> FieldErrors:
+def _validate_meta(obj: Object, namespaced: bool) -> FieldErrors:
     return validate_object_meta(
         obj["metadata"], namespaced=namespaced, name_rule=names.name_is_path_segment, kube_finalizers=False
     )
 
 
-def _meta_update(new: Object, old: Object) -> FieldErrors:
+def _validate_meta_update(new: Object, old: Object) -> FieldErrors:
     return validate_object_meta_update(new["metadata"], old["metadata"], kube_finalizers=False)
 
 
@@ -53,15 +53,15 @@ def _validate_rules(obj: Object, namespaced: bool) -> FieldErrors:
 
 
 def validate_role(obj: Object) -> FieldErrors:
-    return _meta(obj, True) + _validate_rules(obj, True)
+    return _validate_meta(obj, True) + _validate_rules(obj, True)
 
 
 def validate_role_update(new: Object, old: Object) -> FieldErrors:
-    return validate_role(new) + _meta_update(new, old)
+    return validate_role(new) + _validate_meta_update(new, old)
 
 
 def validate_cluster_role(obj: Object, old: Object | None = None) -> FieldErrors:
-    errors = _meta(obj, False) + _validate_rules(obj, False)
+    errors = _validate_meta(obj, False) + _validate_rules(obj, False)
     aggregation = obj.get("aggregationRule")
     if aggregation is None:
         return errors
@@ -80,11 +80,11 @@ def validate_cluster_role(obj: Object, old: Object | None = None) -> FieldErrors
 
 
 def validate_cluster_role_update(new: Object, old: Object) -> FieldErrors:
-    return validate_cluster_role(new, old) + _meta_update(new, old)
+    return validate_cluster_role(new, old) + _validate_meta_update(new, old)
 
 
 def _validate_binding(obj: Object, namespaced: bool) -> FieldErrors:
-    errors = _meta(obj, namespaced)
+    errors = _validate_meta(obj, namespaced)
     role = obj.get("roleRef") or {}
     kinds = ("Role", "ClusterRole") if namespaced else ("ClusterRole",)
     if role.get("apiGroup", "") != GROUP:
@@ -129,15 +129,15 @@ def validate_cluster_role_binding(obj: Object) -> FieldErrors:
 
 
 def _validate_role_kept(new: Object, old: Object) -> FieldErrors:
-    errors = _meta_update(new, old)
+    errors = _validate_meta_update(new, old)
     if new.get("roleRef") != old.get("roleRef"):
         role = new.get("roleRef") or {}
-        printed = {
+        shown = {
             "APIGroup": role.get("apiGroup", ""),
             "Kind": role.get("kind", ""),
             "Name": role.get("name", ""),
         }
-        errors.append(invalid("roleRef", msgspec.Raw(msgspec.json.encode(printed)), "cannot change roleRef"))
+        errors.append(invalid("roleRef", msgspec.Raw(msgspec.json.encode(shown)), "cannot change roleRef"))
     return errors
 
 

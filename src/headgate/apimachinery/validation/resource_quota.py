@@ -153,11 +153,11 @@ def _validate_selector(spec: Object) -> FieldErrors:
 
 
 def _selector_value(expressions: list[Object]) -> Any:
-    printed = [
+    shown = [
         {"ScopeName": each.get("scopeName", ""), "Operator": each.get("operator", ""), "Values": each.get("values")}
         for each in expressions
     ]
-    return msgspec.Raw(msgspec.json.encode({"MatchExpressions": printed}))
+    return msgspec.Raw(msgspec.json.encode({"MatchExpressions": shown}))
 
 
 def validate_resource_quota_update(new: Object, old: Object) -> FieldErrors:

@@ -13,7 +13,7 @@ from headgate.kube.field_errors import FieldErrors, duplicate
 from headgate.kube.validation.labels import validate_labels
 from headgate.kube.validation.object_meta import validate_object_meta, validate_object_meta_update
 from headgate.kube.validation.taints import validate_tolerations
-from headgate.kube.validation.values import immutable, validate_text
+from headgate.kube.validation.values import validate_immutable, validate_text
 
 Object = dict[str, Any]
 
@@ -40,8 +40,8 @@ def _validate_tolerations(tolerations: list[Object]) -> FieldErrors:
     for i, toleration in enumerate(tolerations):
         key = tuple(toleration.get(field, "") for field in ("key", "operator", "value", "effect"))
         if key in seen:
-            printed = dict(zip(("Key", "Operator", "Value", "Effect"), key, strict=True))
-            value = {**printed, "TolerationSeconds": toleration.get("tolerationSeconds")}
+            shown = dict(zip(("Key", "Operator", "Value", "Effect"), key, strict=True))
+            value = {**shown, "TolerationSeconds": toleration.get("tolerationSeconds")}
             errors.append(duplicate(f"{path}[{i}]", msgspec.Raw(msgspec.json.encode(value))))
         seen.add(key)
     return errors
@@ -50,4 +50,4 @@ def _validate_tolerations(tolerations: list[Object]) -> FieldErrors:
 def validate_runtime_class_update(new: Object, old: Object) -> FieldErrors:
     errors = validate_runtime_class(new)
     errors += validate_object_meta_update(new["metadata"], old["metadata"], kube_finalizers=False)
-    return errors + immutable(new.get("handler", ""), old.get("handler", ""), "handler")
+    return errors + validate_immutable(new.get("handler", ""), old.get("handler", ""), "handler")

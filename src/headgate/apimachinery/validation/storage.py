@@ -11,7 +11,15 @@ from headgate.kube import names, quantity
 from headgate.kube.field_errors import FieldErrors, duplicate, forbidden, invalid, not_supported, required, too_long
 from headgate.kube.validation.labels import has_invalid_selector_value, validate_label_selector
 from headgate.kube.validation.object_meta import validate_object_meta, validate_object_meta_update
-from headgate.kube.validation.values import IMMUTABLE, NEGATIVE, immutable, nonnegative, one_of, repeats, validate_text
+from headgate.kube.validation.values import (
+    IMMUTABLE,
+    NEGATIVE,
+    are_duplicates,
+    validate_immutable,
+    validate_nonnegative,
+    validate_one_of,
+    validate_text,
+)
 
 Object = dict[str, Any]
 
@@ -24,7 +32,7 @@ _RECLAIM_POLICIES: Final = ("Delete", "Retain")
 _FS_GROUP_POLICIES: Final = ("File", "None", "ReadWriteOnceWithFSType")
 
 
-def _meta(obj: Object, *, namespaced: bool = False) -> FieldErrors:
+def _validate_meta(obj: Object, *, namespaced: bool = False) -> FieldErrors:
     return validate_object_meta(obj["metadata"], namespaced=namespaced, name_rule=names.name_is_dns_subdomain)
 
 
@@ -45,13 +53,15 @@ def _validate_parameters(parameters: dict[str, str] | None, path: str, *, allow_
 
 
 def validate_storage_class_create(obj: Object) -> FieldErrors:
-    errors = _meta(obj)
+    errors = _validate_meta(obj)
     errors += _validate_provisioner(obj.get("provisioner", ""), "provisioner")
     errors += _validate_parameters(obj.get("parameters"), "parameters", allow_empty=True)
     if obj.get("reclaimPolicy"):
-        errors += one_of(obj["reclaimPolicy"], "reclaimPolicy", _RECLAIM_POLICIES)
+        errors += validate_one_of(obj["reclaimPolicy"], "reclaimPolicy", _RECLAIM_POLICIES)
     mode = obj.get("volumeBindingMode")
-    errors += [required("volumeBindingMode")] if mode is None else one_of(mode, "volumeBindingMode", _BINDING_MODES)
+    errors += (
+        [required("volumeBindingMode")] if mode is None else validate_one_of(mode, "volumeBindingMode", _BINDING_MODES)
+    )
     return errors + _validate_topologies(obj.get("allowedTopologies") or [])
 
 
@@ -69,7 +79,7 @@ def _validate_topologies(terms: list[Object]) -> FieldErrors:
                 errors.append(required(f"{path}[{j}].values"))
             errors += [
                 duplicate(f"{path}[{j}].values[{n}]", values[n])
-                for n, repeated in enumerate(repeats(values))
+                for n, repeated in enumerate(are_duplicates(values))
                 if repeated
             ]
             errors += validate_text(names.is_qualified_name, key, f"{path}[{j}].key")
@@ -87,11 +97,11 @@ def validate_storage_class_update(new: Object, old: Object) -> FieldErrors:
     for field in ("parameters", "provisioner", "reclaimPolicy"):
         if (new.get(field) or None) != (old.get(field) or None):
             errors.append(forbidden(field, f"updates to {field} are forbidden."))
-    return errors + immutable(new.get("volumeBindingMode"), old.get("volumeBindingMode"), "volumeBindingMode")
+    return errors + validate_immutable(new.get("volumeBindingMode"), old.get("volumeBindingMode"), "volumeBindingMode")
 
 
 def validate_volume_attributes_class(obj: Object) -> FieldErrors:
-    errors = _meta(obj) + _validate_provisioner(obj.get("driverName", ""), "driverName")
+    errors = _validate_meta(obj) + _validate_provisioner(obj.get("driverName", ""), "driverName")
     return errors + _validate_parameters(obj.get("parameters"), "parameters", allow_empty=False)
 
 
@@ -105,7 +115,7 @@ def validate_volume_attributes_class_update(new: Object, old: Object) -> FieldEr
 
 def validate_volume_attachment_create(obj: Object) -> FieldErrors:
     spec = obj.get("spec") or {}
-    errors = _meta(obj) + _validate_attachment_spec(spec)
+    errors = _validate_meta(obj) + _validate_attachment_spec(spec)
     errors += validate_csi_driver(spec.get("attacher", ""), "spec.attacher")
     volume = (spec.get("source") or {}).get("persistentVolumeName")
     if volume is not None:
@@ -130,12 +140,12 @@ def _validate_attachment_spec(spec: Object) -> FieldErrors:
 
 
 def validate_volume_attachment_update(new: Object, old: Object) -> FieldErrors:
-    errors = _meta(new) + _validate_attachment_spec(new.get("spec") or {})
-    return errors + immutable(new.get("spec"), old.get("spec"), "spec")
+    errors = _validate_meta(new) + _validate_attachment_spec(new.get("spec") or {})
+    return errors + validate_immutable(new.get("spec"), old.get("spec"), "spec")
 
 
 def validate_csi_node(obj: Object) -> FieldErrors:
-    errors = _meta(obj)
+    errors = _validate_meta(obj)
     seen: set[str] = set()
     for i, driver in enumerate((obj.get("spec") or {}).get("drivers") or ()):
         path = f"spec.drivers[{i}]"
@@ -146,7 +156,7 @@ def validate_csi_node(obj: Object) -> FieldErrors:
         if len(node_id.encode()) > _MAX_NODE_ID:
             errors.append(invalid(f"{path}.nodeID", node_id, f"must be {_MAX_NODE_ID} characters or less"))
         if "count" in (driver.get("allocatable") or {}):
-            errors += nonnegative(driver["allocatable"]["count"], f"{path}.allocatable.count")
+            errors += validate_nonnegative(driver["allocatable"]["count"], f"{path}.allocatable.count")
         if name in seen:
             errors.append(duplicate(f"{path}.name", name))
         seen.add(name)
@@ -156,7 +166,7 @@ def validate_csi_node(obj: Object) -> FieldErrors:
 
 def _validate_topology_keys(keys: list[str], path: str) -> FieldErrors:
     errors: FieldErrors = []
-    for key, repeated in zip(keys, repeats(keys), strict=True):
+    for key, repeated in zip(keys, are_duplicates(keys), strict=True):
         if not key:
             errors.append(required(path))
         if repeated:
@@ -166,7 +176,7 @@ def _validate_topology_keys(keys: list[str], path: str) -> FieldErrors:
 
 
 def validate_csi_node_update(new: Object, old: Object) -> FieldErrors:
-    # Twice, because kube-apiserver reports each error twice.
+    # The validation runs twice, because kube-apiserver reports each error twice.
     errors = validate_csi_node(new) * 2
     old_drivers = {each.get("name"): each for each in (old.get("spec") or {}).get("drivers") or ()}
     for driver in (new.get("spec") or {}).get("drivers") or ():
@@ -181,21 +191,21 @@ def _immutable_part(driver: Object) -> Object:
 
 
 def validate_csi_driver_create(obj: Object) -> FieldErrors:
-    return _meta(obj) + _validate_driver_spec(obj.get("spec") or {})
+    return _validate_meta(obj) + _validate_driver_spec(obj.get("spec") or {})
 
 
 def validate_csi_driver_update(new: Object, old: Object) -> FieldErrors:
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     errors = validate_object_meta_update(new["metadata"], old["metadata"]) + _validate_driver_spec(spec)
-    errors += immutable(spec.get("attachRequired"), old_spec.get("attachRequired"), "spec.attachedRequired")
+    errors += validate_immutable(spec.get("attachRequired"), old_spec.get("attachRequired"), "spec.attachedRequired")
     modes = "volumeLifecycleModes"
-    return errors + immutable(spec.get(modes), old_spec.get(modes), f"spec.{modes}")
+    return errors + validate_immutable(spec.get(modes), old_spec.get(modes), f"spec.{modes}")
 
 
 def _validate_driver_spec(spec: Object) -> FieldErrors:
     errors: FieldErrors = []
     if spec.get("fsGroupPolicy") is not None:
-        errors += one_of(spec["fsGroupPolicy"], "spec.fsGroupPolicy", _FS_GROUP_POLICIES)
+        errors += validate_one_of(spec["fsGroupPolicy"], "spec.fsGroupPolicy", _FS_GROUP_POLICIES)
     seen: set[str] = set()
     for i, request in enumerate(spec.get("tokenRequests") or ()):
         path, audience = f"spec.tokenRequests[{i}]", request.get("audience", "")
@@ -224,7 +234,7 @@ def _validate_driver_spec(spec: Object) -> FieldErrors:
 
 
 def validate_csi_storage_capacity(obj: Object, old: Object | None = None) -> FieldErrors:
-    errors = _meta(obj, namespaced=True)
+    errors = _validate_meta(obj, namespaced=True)
     tolerated = has_invalid_selector_value(old.get("nodeTopology")) if old else False
     errors += validate_label_selector(obj.get("nodeTopology"), "nodeTopology", any_value=tolerated)
     errors += validate_text(names.is_dns1123_subdomain, obj.get("storageClassName", ""), "storageClassName")
@@ -236,6 +246,6 @@ def validate_csi_storage_capacity(obj: Object, old: Object | None = None) -> Fie
 def validate_csi_storage_capacity_update(new: Object, old: Object) -> FieldErrors:
     errors = validate_csi_storage_capacity(new, old)
     errors += validate_object_meta_update(new["metadata"], old["metadata"])
-    errors += immutable(new.get("nodeTopology"), old.get("nodeTopology"), "nodeTopology")
-    errors += immutable(new.get("storageClassName", ""), old.get("storageClassName", ""), "storageClassName")
+    errors += validate_immutable(new.get("nodeTopology"), old.get("nodeTopology"), "nodeTopology")
+    errors += validate_immutable(new.get("storageClassName", ""), old.get("storageClassName", ""), "storageClassName")
     return errors

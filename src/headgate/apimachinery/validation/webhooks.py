@@ -12,7 +12,7 @@ from headgate.kube import names
 from headgate.kube.field_errors import FieldErrors, duplicate, invalid, required, too_many
 from headgate.kube.validation.labels import has_invalid_selector_value, validate_label_selector
 from headgate.kube.validation.object_meta import validate_object_meta
-from headgate.kube.validation.values import one_of, repeats, validate_text
+from headgate.kube.validation.values import are_duplicates, validate_one_of, validate_text
 
 Object = dict[str, Any]
 
@@ -61,12 +61,12 @@ def _validate_hook(hook: Object, path: str, side_effects: tuple[str, ...], any_v
         errors += validate_rule(rule, f"{path}.rules[{i}]")
     for field, allowed in (("failurePolicy", FAILURE_POLICIES), ("matchPolicy", MATCH_POLICIES)):
         if hook.get(field) is not None:
-            errors += one_of(hook[field], f"{path}.{field}", allowed)
+            errors += validate_one_of(hook[field], f"{path}.{field}", allowed)
     effects = hook.get("sideEffects")
     if effects is None:
         errors.append(required(f"{path}.sideEffects", f"must specify one of {', '.join(side_effects)}"))
     else:
-        errors += one_of(effects, f"{path}.sideEffects", side_effects)
+        errors += validate_one_of(effects, f"{path}.sideEffects", side_effects)
     seconds = hook.get("timeoutSeconds")
     if seconds is not None and not 1 <= seconds <= 30:
         text = "the timeout value must be between 1 and 30 seconds"
@@ -74,7 +74,7 @@ def _validate_hook(hook: Object, path: str, side_effects: tuple[str, ...], any_v
     for name in _SELECTORS:
         errors += validate_label_selector(hook.get(name), f"{path}.{name}", any_value=any_value)
     if hook.get("reinvocationPolicy") is not None:
-        errors += one_of(hook["reinvocationPolicy"], f"{path}.reinvocationPolicy", _REINVOCATION)
+        errors += validate_one_of(hook["reinvocationPolicy"], f"{path}.reinvocationPolicy", _REINVOCATION)
     errors += _validate_client(hook.get("clientConfig") or {}, f"{path}.clientConfig")
     return errors + validate_match_conditions(hook.get("matchConditions") or [], f"{path}.matchConditions")
 
@@ -112,7 +112,7 @@ def validate_rule(rule: Object, path: str) -> FieldErrors:
     errors = [] if operations else [required(f"{path}.operations")]
     errors += _validate_wildcard_alone(operations, f"{path}.operations", "operations")
     for i, operation in enumerate(operations):
-        errors += one_of(operation, f"{path}.operations[{i}]", _OPERATIONS)
+        errors += validate_one_of(operation, f"{path}.operations[{i}]", _OPERATIONS)
     groups, versions = rule.get("apiGroups") or [], rule.get("apiVersions") or []
     errors += [] if groups else [required(f"{path}.apiGroups")]
     errors += _validate_wildcard_alone(groups, f"{path}.apiGroups", "API groups")
@@ -121,7 +121,7 @@ def validate_rule(rule: Object, path: str) -> FieldErrors:
     errors += [required(f"{path}.apiVersions[{i}]") for i, version in enumerate(versions) if not version]
     errors += _validate_resources(rule.get("resources") or [], f"{path}.resources")
     if rule.get("scope") is not None:
-        errors += one_of(rule["scope"], f"{path}.scope", _SCOPES)
+        errors += validate_one_of(rule["scope"], f"{path}.scope", _SCOPES)
     return errors
 
 
@@ -165,7 +165,7 @@ def _validate_versions(versions: list[str], path: str, strict: bool) -> FieldErr
     if not versions:
         return [required(path, f"must specify one of {accepted}")]
     errors: FieldErrors = []
-    for i, (version, repeated) in enumerate(zip(versions, repeats(versions), strict=True)):
+    for i, (version, repeated) in enumerate(zip(versions, are_duplicates(versions), strict=True)):
         if repeated:
             errors.append(invalid(f"{path}[{i}]", version, "duplicate version"))
         else:

@@ -7,7 +7,7 @@ from typing import Any
 
 from headgate import schemas as tables
 from headgate.apimachinery.apply import ApplyError, ApplyResult, apply_config, parseable_type, track_update
-from headgate.apimachinery.codec.codec import convert, emit
+from headgate.apimachinery.codec.codec import convert, wire_form
 from headgate.kube.schema import Schemas
 
 Object = dict[str, Any]
@@ -25,7 +25,7 @@ def all_schemas() -> Schemas:
 
 def encoded(type_name: str, obj: Object) -> Object:
     """`obj` as a server prints it."""
-    return emit(all_schemas(), type_name, convert(all_schemas(), type_name, obj).obj)
+    return wire_form(all_schemas(), type_name, convert(all_schemas(), type_name, obj).obj)
 
 
 def make_config_map(**data: str) -> Object:

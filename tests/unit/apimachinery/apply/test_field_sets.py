@@ -9,8 +9,8 @@ from headgate.apimachinery.apply.field_sets import (
     from_names,
     from_paths,
     has,
+    in_wire_order,
     intersection,
-    ordered,
     paths_of,
     read,
     union,
@@ -54,7 +54,7 @@ def test_union_makes_a_parent_a_member_if_one_side_has_it() -> None:
 
 
 def test_the_wire_order_is_by_value_and_by_kind_of_element() -> None:
-    fields = ordered({'v:"x"': {}, 'k:{"p":10}': {}, 'k:{"p":9}': {}, "f:b": {}, "f:a": {}, ".": {}})
+    fields = in_wire_order({'v:"x"': {}, 'k:{"p":10}': {}, 'k:{"p":9}': {}, "f:b": {}, "f:a": {}, ".": {}})
     assert list(fields) == [".", "f:a", "f:b", 'k:{"p":9}', 'k:{"p":10}', 'v:"x"']
 
 
@@ -94,7 +94,7 @@ def test_many_elements_are_sorted_as_few_are() -> None:
         *(f"f:{number}" for number in numbers),
         ".",
     ]
-    found = list(ordered({element: {} for element in elements}))
+    found = list(in_wire_order({element: {} for element in elements}))
     assert found == sorted(sorted(elements), key=sort_key)
 
 
@@ -119,5 +119,5 @@ def test_many_elements_are_sorted_in_parts_between_which_other_threads_run() -> 
             return Compared(text)
 
     fields: FieldSet = {Element(f"f:{number * 7919 % 10_007}"): {} for number in range(10_000)}
-    assert list(ordered({**fields, 'v:"last"': {}})) == [*sorted(fields), 'v:"last"']
+    assert list(in_wire_order({**fields, 'v:"last"': {}})) == [*sorted(fields), 'v:"last"']
     assert "read" in record[record.index("compared") :], "all elements are compared in one call into C"

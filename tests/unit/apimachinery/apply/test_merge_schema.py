@@ -12,7 +12,7 @@ from headgate.apimachinery.apply.merge import merge
 from headgate.apimachinery.apply.merge_schema import merge_schema_of
 from headgate.apimachinery.apply.owned_fields import owned_fields, reconcile_with_schema, with_parent_fields
 from headgate.apimachinery.apply.remove import remove_fields
-from headgate.apimachinery.apply.validate import check
+from headgate.apimachinery.apply.validate import schema_errors
 from headgate.kube.schema import Field, GroupVersionKind, Schemas, TypeDef
 from headgate.kube.schema import Type as T
 
@@ -211,12 +211,12 @@ def test_fields_of_a_value_that_became_atomic_become_the_value() -> None:
     ],
 )  # fmt: skip
 def test_a_configuration_that_does_not_match_the_schema_gets_an_error(value: dict[str, Any], text: str) -> None:
-    assert check(THING, value) == text
+    assert schema_errors(THING, value) == text
 
 
 def test_live_objects_may_have_duplicate_items() -> None:
-    assert check(THING, {"items": [{"name": "a"}, {"name": "a"}]}, duplicates=True) is None
+    assert schema_errors(THING, {"items": [{"name": "a"}, {"name": "a"}]}, allow_duplicates=True) is None
 
 
 def test_nulls_and_values_without_a_schema_are_always_valid() -> None:
-    assert check(THING, {"count": None, "items": None, "tags": None, "any": [{"x": 1}]}) is None
+    assert schema_errors(THING, {"count": None, "items": None, "tags": None, "any": [{"x": 1}]}) is None

@@ -4,12 +4,12 @@ import pytest
 
 from headgate.apimachinery.apply.path_elements import (
     IGNORED,
-    canonical,
     format_path,
     go_float,
     go_number,
     json_text,
     key_element,
+    normal_form,
     sort_key,
     value_element,
 )
@@ -43,16 +43,16 @@ def test_values_are_escaped_as_go_escapes_them() -> None:
     ],
 )
 def test_an_element_has_one_canonical_text(given: str, text: str) -> None:
-    assert canonical(given) == text
+    assert normal_form(given) == text
 
 
 @pytest.mark.parametrize("given", ["", "f", "field", "k:[]", "k:{", "v:", "v:NaN", "i:", "i:1_0", "é"])
 def test_a_malformed_element_has_none(given: str) -> None:
-    assert canonical(given) is None
+    assert normal_form(given) is None
 
 
 def test_integers_beyond_the_precision_of_floats_lose_digits_as_in_kubernetes() -> None:
-    assert canonical("v:9007199254740993") == "v:9007199254740992"
+    assert normal_form("v:9007199254740993") == "v:9007199254740992"
 
 
 def test_fields_sort_before_keys_before_values_before_indexes() -> None:

@@ -7,7 +7,7 @@ from headgate.apimachinery.apply.managed_fields import (
     ManagerIdentity,
     Managers,
     VersionedFieldSet,
-    limit_updaters,
+    cap_update_managers,
 )
 from unit.apimachinery.apply.objects import (
     CONFIG_MAP,
@@ -177,7 +177,7 @@ def test_many_surplus_updaters_are_merged_at_once() -> None:
         for number in range(14)
     }
     managers[ManagerIdentity("applier", "Apply", "", "")] = VersionedFieldSet({"f:a": {}}, "v1", EARLY)
-    left = limit_updaters(managers)
+    left = cap_update_managers(managers)
     assert len(left) == MAX_UPDATERS + 1
     assert left[ManagerIdentity("ancient-changes", "Update", "v1", "")].fields == {
         f"f:{number}": {} for number in range(5)

@@ -22,7 +22,7 @@ TYPES = {
 
 
 def read(tables: Schemas, text: str, kind: str = "Pod") -> codec.Decoded:
-    parsed = codec.decode_json(text.encode(), numbers="spelled")
+    parsed = codec.decode_json(text.encode(), numbers="literal")
     assert parsed.error is None
     return codec.convert(tables, tables.kinds[TYPES[kind]], parsed.value)
 

@@ -12,7 +12,7 @@ from sort_keys import unsorted_map
 
 
 def encode(tables: Schemas, group: str, kind: str, obj: dict[str, Any]) -> dict[str, Any]:
-    return codec.emit(tables, tables.kinds[GroupVersionKind(group, "v1", kind)], obj)
+    return codec.wire_form(tables, tables.kinds[GroupVersionKind(group, "v1", kind)], obj)
 
 
 @pytest.mark.parametrize(

@@ -149,13 +149,13 @@ def test_a_patch_of_the_wrong_form_is_a_bad_request(operations: Any, message: st
 
 
 def test_without_field_validation_operations_are_not_checked_in_advance() -> None:
-    assert apply_json_patch({}, {}, checked=False) == PatchError(
+    assert apply_json_patch({}, {}, strict_decoding=False) == PatchError(
         400, "BadRequest", "json: cannot unmarshal object into Go value of type jsonpatch.Patch"
     )
-    assert apply_json_patch({}, [5], checked=False) == PatchError(
+    assert apply_json_patch({}, [5], strict_decoding=False) == PatchError(
         400, "BadRequest", "json: cannot unmarshal number into Go value of type jsonpatch.Operation"
     )
-    loose = apply_json_patch({}, [{"op": 5}], checked=False)
+    loose = apply_json_patch({}, [{"op": 5}], strict_decoding=False)
     assert isinstance(loose, PatchError)
     assert loose.code == 422
 
@@ -163,7 +163,7 @@ def test_without_field_validation_operations_are_not_checked_in_advance() -> Non
 def test_an_unknown_field_of_an_operation_is_a_strict_error() -> None:
     result = apply_json_patch({}, [add("/a", 1), {**add("/b", 2), "foo": 1}])
     assert result == PatchResult({"a": 1, "b": 2}, ('json patch unknown field "[1].foo"',))
-    assert apply_json_patch({}, [{**add("/b", 2), "foo": 1}], checked=False) == PatchResult({"b": 2})
+    assert apply_json_patch({}, [{**add("/b", 2), "foo": 1}], strict_decoding=False) == PatchResult({"b": 2})
 
 
 def test_no_operations_change_nothing() -> None:

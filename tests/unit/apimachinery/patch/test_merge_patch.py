@@ -47,8 +47,8 @@ def test_null_is_never_a_patch() -> None:
 
 
 def test_without_field_validation_a_list_replaces_the_document_and_a_scalar_is_no_patch() -> None:
-    assert apply_merge_patch({"a": 1}, [{"b": None}], checked=False) == PatchResult([{}])
-    assert apply_merge_patch({"a": 1}, 5, checked=False) == PatchError(400, "BadRequest", "Invalid JSON Patch")
+    assert apply_merge_patch({"a": 1}, [{"b": None}], strict_decoding=False) == PatchResult([{}])
+    assert apply_merge_patch({"a": 1}, 5, strict_decoding=False) == PatchError(400, "BadRequest", "Invalid JSON Patch")
 
 
 def test_the_document_is_not_changed_and_unchanged_parts_are_shared() -> None:

@@ -80,7 +80,7 @@ def strategy_of(obj: Object) -> Strategy:
 
 def _print(obj: Object) -> Object:
     kind = _kind_of(obj)
-    printed = codec.emit(all_schemas(), all_schemas().kinds[kind], obj)
+    printed = codec.wire_form(all_schemas(), all_schemas().kinds[kind], obj)
     return {**printed, "apiVersion": kind.api_version, "kind": kind.kind}
 
 

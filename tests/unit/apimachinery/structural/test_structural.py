@@ -89,6 +89,20 @@ def test_unchanged_invalid_values_are_tolerated() -> None:
     ]
 
 
+def test_an_integer_and_an_equal_float_are_different_items_of_a_set_and_values_of_one_key() -> None:
+    def keyed(*keys: str) -> dict[str, Any]:
+        items = {"type": "object", "properties": {key: {"type": "number"} for key in keys}}
+        kinds = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [*keys]}
+        return {"type": "array", "items": items, **kinds}
+
+    numbers = {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "number"}}
+    fields = {"s": numbers, "one": keyed("a"), "two": keyed("a", "b")}
+    node = StructuralSchema({"type": "object", "properties": fields})
+    assert check_lists({"s": [2, 2.0, 3.0], "one": [{"a": 2}, {"a": 2.0}]}, node) == []
+    assert [each.path for each in check_lists({"s": [2, 2.0, 2.0]}, node)] == ["s[2]"]
+    assert [each.path for each in check_lists({"two": [{"a": 2, "b": 1}, {"a": 2.0, "b": 1}]}, node)] == ["two[1]"]
+
+
 def test_one_and_true_are_different_items_of_a_set() -> None:
     schema = {"type": "array", "x-kubernetes-list-type": "set", "items": {"x-kubernetes-preserve-unknown-fields": True}}
     node = StructuralSchema({"type": "object", "properties": {"s": schema}})

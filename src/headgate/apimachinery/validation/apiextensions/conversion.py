@@ -20,7 +20,8 @@ _NOT_ALLOWED: Final = "should not be set when strategy is not set to Webhook"
 
 
 def check_conversion(conversion: Object, *, preserves_unknown: bool, check_bundle: bool) -> FieldErrors:
-    """``preserves_unknown``: the definition preserves unknown fields; ``check_bundle``: validates the CA bundle."""
+    """``preserves_unknown``: the CustomResourceDefinition preserves unknown fields. ``check_bundle``: whether the CA
+    bundle is validated."""
     strategy = conversion.get("strategy") or ""
     problems: FieldErrors = []
     if preserves_unknown and strategy != "None":

@@ -1,4 +1,4 @@
-"""Whether the defaults of a schema are valid by the schema and have no field that pruning would drop."""
+"""Validation of the defaults in a schema: each must match the schema and have no field that pruning would remove."""
 
 from __future__ import annotations
 

@@ -1,10 +1,12 @@
-"""Validation of a whole definition: on create, on update, and on a status update."""
+"""Validation of a whole CustomResourceDefinition: on create, on update, and on a status update."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 from headgate.apimachinery.structural.formats import known_format
+from headgate.apimachinery.structural.patterns import MAX_TOTAL_STATES, pattern_states
+from headgate.apimachinery.structural.schema_cost import patterns_of
 from headgate.apimachinery.validation.apiextensions.conversion import check_conversion, has_certificate
 from headgate.apimachinery.validation.apiextensions.defaults import check_defaults
 from headgate.apimachinery.validation.apiextensions.layout import DefinitionLayout, VersionLayout, definition_layout
@@ -24,7 +26,7 @@ from headgate.apimachinery.validation.apiextensions.versions import (
 )
 from headgate.kube import names
 from headgate.kube.conditions import is_true
-from headgate.kube.field_errors import FieldErrors, invalid, not_supported, required
+from headgate.kube.field_errors import FieldErrors, forbidden, invalid, not_supported, required
 from headgate.kube.validation.object_meta import IMMUTABLE, validate_object_meta, validate_object_meta_update
 
 Object = dict[str, Any]
@@ -34,11 +36,11 @@ _SCOPES: Final = ("Cluster", "Namespaced")
 
 def validate_definition(obj: Object) -> FieldErrors:
     spec = obj["spec"]
-    wanted = f"{(spec.get('names') or {}).get('plural') or ''}.{spec.get('group') or ''}"
+    expected = f"{(spec.get('names') or {}).get('plural') or ''}.{spec.get('group') or ''}"
 
     def check_name(name: str, prefix: bool) -> list[str]:
         messages = names.name_is_dns_subdomain(name, prefix)
-        return messages if name == wanted else [*messages, 'must be spec.names.plural+"."+spec.group']
+        return messages if name == expected else [*messages, 'must be spec.names.plural+"."+spec.group']
 
     problems = validate_object_meta(obj["metadata"], namespaced=False, name_rule=check_name, kube_finalizers=False)
     problems += _check_spec(spec, check_bundle=False)
@@ -77,6 +79,11 @@ def _has_bad_bundle(spec: Object) -> bool:
 
 def _check_spec(spec: Object, *, check_bundle: bool) -> FieldErrors:
     layout = definition_layout(spec)
+    patterns = set[str]().union(*(patterns_of(schema) for schema in layout.schemas))
+    states = sum(map(pattern_states, patterns))
+    if states > MAX_TOTAL_STATES:  # they are not compiled
+        text = f"its patterns are too large together: {states} states, at most {MAX_TOTAL_STATES} are allowed"
+        return [forbidden("spec.versions", text)]
     problems = check_group(spec.get("group") or "", "spec.group")
     scope, crd_names = spec.get("scope") or "", spec.get("names") or {}
     if not scope:

@@ -1,4 +1,4 @@
-"""A definition in the internal form that kube-apiserver validates: fields that all versions share are at the top.
+"""A CustomResourceDefinition in kube-apiserver's internal form: fields that all versions share are at the top.
 
 Error paths follow that form: a schema is under ``spec.validation`` if all versions have the same one.
 """
@@ -15,7 +15,7 @@ _SHARED: Final = ("subresources", "schema", "additionalPrinterColumns", "selecta
 
 
 class VersionLayout(msgspec.Struct, frozen=True):
-    """A version, or the top of the definition, with its own fields; a field that is elsewhere is None."""
+    """A version, or the top of the internal form. A field that is in the other of the two is None."""
 
     path: str
     name: str

@@ -1,4 +1,4 @@
-"""Validation of a definition's names, requested or accepted, and of the approval annotation of protected groups."""
+"""Validation of the names of a CustomResourceDefinition, and of the approval annotation of protected groups."""
 
 from __future__ import annotations
 

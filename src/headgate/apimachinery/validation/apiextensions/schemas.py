@@ -1,5 +1,5 @@
-"""Validation of the schemas of a definition: no references, known types, valid list and map types, and defaults only
-where they can be pruned."""
+"""Validation of the schemas of a CustomResourceDefinition: no references, known types, valid list and map types, and
+defaults only where unknown fields are pruned."""
 
 from __future__ import annotations
 
@@ -144,11 +144,11 @@ def _check_keywords(schema: Object, path: str, context: _SchemaContext) -> Field
     return problems
 
 
-def _wrong_type(schema: Object, path: str, wanted: str, keyword: str) -> FieldErrors:
+def _validate_type(schema: Object, path: str, expected_type: str, keyword: str) -> FieldErrors:
     kind = schema.get("type") or ""
-    if kind == wanted:
+    if kind == expected_type:
         return []
-    text = f"must be {wanted} if {keyword} is specified"
+    text = f"must be {expected_type} if {keyword} is specified"
     return [invalid(f"{path}.type", kind, text) if kind else required(f"{path}.type", text)]
 
 
@@ -156,7 +156,7 @@ def _check_map(schema: Object, path: str) -> FieldErrors:
     map_type = schema.get("x-kubernetes-map-type")
     if map_type is None:
         return []
-    problems = _wrong_type(schema, path, "object", "x-kubernetes-map-type")
+    problems = _validate_type(schema, path, "object", "x-kubernetes-map-type")
     if map_type not in _MAP_TYPES:
         problems.append(not_supported(f"{path}.x-kubernetes-map-type", map_type, _MAP_TYPES))
     return problems
@@ -167,7 +167,7 @@ def _check_list(schema: Object, path: str) -> FieldErrors:
     field_path, items = f"{path}.x-kubernetes-list-type", schema.get("items")
     problems: FieldErrors = []
     if list_type is not None:
-        type_errors = _wrong_type(schema, path, "array", "x-kubernetes-list-type")
+        type_errors = _validate_type(schema, path, "array", "x-kubernetes-list-type")
         problems += type_errors
         if not type_errors and list_type == "set" and isinstance(items, dict):
             problems += _check_atomic(items, f"{path}.items")

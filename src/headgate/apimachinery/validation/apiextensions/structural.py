@@ -1,7 +1,7 @@
-"""Checks that a schema is structural: fields have types outside combinators, which restrict only specified fields.
+"""Checks that a schema is structural: every field has its type outside of *combinators* (allOf, anyOf, oneOf, not).
 
-Combinators are allOf, anyOf, oneOf and not. Pruning and defaulting need these rules; apiextensions.k8s.io/v1 requires
-them.
+A combinator may only restrict fields that are specified outside of it. Pruning and defaulting need these rules, and
+apiextensions.k8s.io/v1 requires them.
 """
 
 from __future__ import annotations
@@ -133,10 +133,10 @@ def _check_type(schema: Object, level: Level, path: str) -> FieldErrors:
 def _check_type_fields(properties: Object, path: str) -> FieldErrors:
     """``apiVersion`` and ``kind`` must be strings, and ``metadata`` an object."""
     problems = []
-    for name, wanted in (("kind", "string"), ("apiVersion", "string"), ("metadata", "object")):
-        if name in properties and (properties[name].get("type") or "") != wanted:
+    for name, expected in (("kind", "string"), ("apiVersion", "string"), ("metadata", "object")):
+        if name in properties and (properties[name].get("type") or "") != expected:
             field_path = f"{path}.properties[{name}].type"
-            problems.append(invalid(field_path, properties[name].get("type") or "", f"must be {wanted}"))
+            problems.append(invalid(field_path, properties[name].get("type") or "", f"must be {expected}"))
     return problems
 
 

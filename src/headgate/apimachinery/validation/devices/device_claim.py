@@ -12,10 +12,10 @@ from typing import Any, Final
 import msgspec
 
 from headgate.apimachinery.validation.devices.device_names import (
-    each_of,
     each_once,
     name_of,
     size,
+    validate_each,
     validate_fully_qualified_name,
 )
 from headgate.apimachinery.validation.pod.volume_sources import validate_csi_driver
@@ -47,13 +47,13 @@ def validate_device_claim(devices: Object, path: str) -> FieldErrors:
     known = request_names(devices)
     requests = devices.get("requests") or []
     found = each_once(requests, f"{path}.requests", MAX_REQUESTS, _validate_request, name_of)
-    found += each_of(
+    found += validate_each(
         devices.get("constraints") or [],
         f"{path}.constraints",
         _MAX_CONSTRAINTS,
         lambda constraint, at: _validate_constraint(constraint, at, known),
     )
-    return found + each_of(
+    return found + validate_each(
         devices.get("config") or [],
         f"{path}.config",
         MAX_CONFIG,
@@ -82,9 +82,11 @@ def validate_request_reference(known: frozenset[str]) -> Callable[[str, str], Fi
     return check
 
 
-def validate_requests_of(owner: Object, path: str, known: frozenset[str]) -> FieldErrors:
+def validate_requests_of(constraint_or_config: Object, path: str, known: frozenset[str]) -> FieldErrors:
     check = validate_request_reference(known)
-    return each_once(owner.get("requests") or [], f"{path}.requests", MAX_REQUESTS, check, lambda name: name)
+    return each_once(
+        constraint_or_config.get("requests") or [], f"{path}.requests", MAX_REQUESTS, check, lambda name: name
+    )
 
 
 def _validate_request(request: Object, path: str) -> FieldErrors:
@@ -122,7 +124,7 @@ def _validate_device(device: Object, path: str) -> FieldErrors:
 
 
 def validate_selectors(selectors: list[Object], path: str) -> FieldErrors:
-    return each_of(selectors, path, _MAX_SELECTORS, _validate_selector)
+    return validate_each(selectors, path, _MAX_SELECTORS, _validate_selector)
 
 
 def _validate_selector(selector: Object, path: str) -> FieldErrors:

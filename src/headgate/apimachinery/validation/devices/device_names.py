@@ -65,7 +65,7 @@ def _validate_id(identifier: str, path: str) -> FieldErrors:
 def validate_qualified_map(
     items: Mapping[str, Any] | None, path: str, check: Callable[[Any, str], FieldErrors]
 ) -> FieldErrors:
-    """Attributes and capacities. A long key is printed without its middle."""
+    """Attributes and capacities. Error paths show a long key without its middle."""
     errors: FieldErrors = []
     for key, item in (items or {}).items():
         field_path = f"{path}[{_shortened(key)}]"
@@ -80,7 +80,7 @@ def _shortened(key: str) -> str:
     return key[: (left + 1) // 2] + _ELLIPSIS + key[len(key) - left // 2 :]
 
 
-def each_of(items: Sequence[Any], path: str, limit: int, check: Callable[[Any, str], FieldErrors]) -> FieldErrors:
+def validate_each(items: Sequence[Any], path: str, limit: int, check: Callable[[Any, str], FieldErrors]) -> FieldErrors:
     """Checks the items of a list, unless it is too long."""
     if len(items) > limit:
         return [too_many(path, len(items), limit)]
@@ -94,10 +94,10 @@ def each_once(
     check: Callable[[Any, str], FieldErrors],
     key_of: Callable[[Any], Hashable],
 ) -> FieldErrors:
-    """Like :func:`each_of`, for a list with unique keys."""
+    """Like :func:`validate_each`, for a list with unique keys."""
     if len(items) > limit:
         return [too_many(path, len(items), limit)]
-    found = each_of(items, path, limit, check)
+    found = validate_each(items, path, limit, check)
     seen: set[Hashable] = set()
     for i, item in enumerate(items):
         key = key_of(item)

@@ -15,8 +15,8 @@ from headgate.apimachinery.validation.devices.device_claim import (
     validate_request_reference,
     validate_requests_of,
 )
-from headgate.apimachinery.validation.devices.device_names import each_of, each_once, size, validate_pool_name
-from headgate.apimachinery.validation.devices.resource_claim import admin_access
+from headgate.apimachinery.validation.devices.device_names import each_once, size, validate_each, validate_pool_name
+from headgate.apimachinery.validation.devices.resource_claim import validate_admin_access
 from headgate.apimachinery.validation.pod.affinity import validate_node_selector
 from headgate.apimachinery.validation.pod.volume_sources import validate_csi_driver
 from headgate.kube.field_errors import (
@@ -32,7 +32,7 @@ from headgate.kube.field_errors import (
 )
 from headgate.kube.names import is_dns1123_label
 from headgate.kube.validation.object_meta import validate_object_meta_update
-from headgate.kube.validation.values import immutable, validate_text
+from headgate.kube.validation.values import validate_immutable, validate_text
 
 Object = dict[str, Any]
 
@@ -46,7 +46,7 @@ _SOURCES: Final = ("FromClaim", "FromClass")
 
 
 def device_id(device: Object) -> Verbatim:
-    """Driver, pool and device, as printed in messages."""
+    """Driver, pool and device as messages show them."""
     parts = [f'"{part.title()}":{quote(device.get(part, ""))}' for part in ("driver", "pool", "device")]
     return Verbatim("{" + ",".join(parts) + ',"ShareID":""}')
 
@@ -76,7 +76,7 @@ def validate_resource_claim_status(new: Object, old: Object, namespace_labels: M
     errors += _validate_reservation(status, before, deleted="deletionTimestamp" in new["metadata"])
     allocation, allocated_before = status.get("allocation"), before.get("allocation")
     if allocation is not None and allocated_before is not None:
-        return errors + immutable(allocation, allocated_before, "status.allocation")
+        return errors + validate_immutable(allocation, allocated_before, "status.allocation")
     return errors if allocation is None else errors + _validate_allocation(allocation, "status.allocation", known)
 
 
@@ -85,7 +85,7 @@ def _validate_admin_access(status: Object, before: Object, namespace_labels: Map
         return []
     for i, result in enumerate(allocated_devices(status)):
         if result.get("adminAccess"):
-            return admin_access(f"status.allocation.devices.results[{i}].adminAccess", namespace_labels)
+            return validate_admin_access(f"status.allocation.devices.results[{i}].adminAccess", namespace_labels)
     return []
 
 
@@ -108,13 +108,13 @@ def _validate_reservation(status: Object, before: Object, *, deleted: bool) -> F
 
 def _validate_allocation(allocation: Object, path: str, known: frozenset[str]) -> FieldErrors:
     devices = allocation.get("devices") or {}
-    found = each_of(
+    found = validate_each(
         devices.get("results") or [],
         f"{path}.devices.results",
         _MAX_RESULTS,
         lambda result, at: _validate_result(result, at, known),
     )
-    found += each_of(
+    found += validate_each(
         devices.get("config") or [],
         f"{path}.devices.config",
         2 * MAX_CONFIG,  # of a class and of a claim

@@ -21,7 +21,7 @@ from headgate.apimachinery.validation.pod.volume_sources import validate_csi_dri
 from headgate.kube import names
 from headgate.kube.field_errors import FieldErrors, invalid, required, too_long
 from headgate.kube.validation.object_meta import validate_object_meta, validate_object_meta_update
-from headgate.kube.validation.values import NOT_POSITIVE, immutable, validate_text
+from headgate.kube.validation.values import NOT_POSITIVE, validate_immutable, validate_text
 
 Object = dict[str, Any]
 
@@ -51,9 +51,9 @@ def _validate_spec(spec: Object, old: Object | None) -> FieldErrors:
     pool = spec.get("pool") or {}
     errors = validate_csi_driver(spec.get("driver", ""), "spec.driver") + _validate_pool(pool, "spec.pool")
     if old is not None:
-        errors += immutable(name_of(pool), name_of(old.get("pool") or {}), "spec.pool.name")
-        errors += immutable(spec.get("driver", ""), old.get("driver", ""), "spec.driver")
-        errors += immutable(spec.get("nodeName"), old.get("nodeName"), "spec.nodeName")
+        errors += validate_immutable(name_of(pool), name_of(old.get("pool") or {}), "spec.pool.name")
+        errors += validate_immutable(spec.get("driver", ""), old.get("driver", ""), "spec.driver")
+        errors += validate_immutable(spec.get("nodeName"), old.get("nodeName"), "spec.nodeName")
     return (
         errors
         + _validate_nodes(spec)
@@ -95,8 +95,8 @@ def _validate_nodes(spec: Object) -> FieldErrors:
     if not chosen:
         errors.append(required("spec", _ONE_CHOICE))
     if len(chosen) > 1:
-        printed = "{" + ", ".join(chosen) + "}"
-        errors.append(invalid("spec", printed, f"{_ONE_CHOICE}, but multiple fields are set"))
+        shown = "{" + ", ".join(chosen) + "}"
+        errors.append(invalid("spec", shown, f"{_ONE_CHOICE}, but multiple fields are set"))
     return errors
 
 

@@ -8,7 +8,13 @@ from headgate.apimachinery.ip_addresses import is_valid_ip, is_valid_ip_for_lega
 from headgate.kube import names
 from headgate.kube.field_errors import FieldErrors, duplicate, invalid, required, too_many
 from headgate.kube.validation.object_meta import validate_object_meta, validate_object_meta_update
-from headgate.kube.validation.values import immutable, one_of, port_number, required_one_of, validate_text
+from headgate.kube.validation.values import (
+    validate_immutable,
+    validate_one_of,
+    validate_port_number,
+    validate_required_one_of,
+    validate_text,
+)
 
 Object = dict[str, Any]
 
@@ -92,8 +98,8 @@ def _validate_port(port: Object, path: str, *, named: bool) -> FieldErrors:
         errors += validate_text(names.is_dns1123_label, port["name"], f"{path}.name")
     elif named:
         errors.append(required(f"{path}.name"))
-    errors += port_number(port.get("port", 0), f"{path}.port")
-    errors += required_one_of(port.get("protocol", ""), f"{path}.protocol", _PROTOCOLS)
+    errors += validate_port_number(port.get("port", 0), f"{path}.port")
+    errors += validate_required_one_of(port.get("protocol", ""), f"{path}.protocol", _PROTOCOLS)
     if port.get("appProtocol") is not None:
         errors += validate_text(names.is_qualified_name, port["appProtocol"], f"{path}.appProtocol")
     return errors
@@ -102,7 +108,7 @@ def _validate_port(port: Object, path: str, *, named: bool) -> FieldErrors:
 def validate_endpoint_slice(obj: Object, old: Object | None = None) -> FieldErrors:
     kind, endpoints = obj.get("addressType", ""), obj.get("endpoints") or []
     errors = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
-    errors += required_one_of(kind, "addressType", _ADDRESS_TYPES)
+    errors += validate_required_one_of(kind, "addressType", _ADDRESS_TYPES)
     errors += _validate_slice_ports(obj.get("ports") or [])
     problems = _validate_slice_endpoints(endpoints, kind)
     if problems and old is not None and (old.get("endpoints") or []) == endpoints:
@@ -111,7 +117,9 @@ def validate_endpoint_slice(obj: Object, old: Object | None = None) -> FieldErro
 
 
 def validate_endpoint_slice_update(new: Object, old: Object) -> FieldErrors:
-    return validate_endpoint_slice(new, old) + immutable(new.get("addressType"), old.get("addressType"), "addressType")
+    return validate_endpoint_slice(new, old) + validate_immutable(
+        new.get("addressType"), old.get("addressType"), "addressType"
+    )
 
 
 def _validate_slice_ports(ports: list[Object]) -> FieldErrors:
@@ -126,7 +134,7 @@ def _validate_slice_ports(ports: list[Object]) -> FieldErrors:
         if name in seen:
             errors.append(duplicate(f"ports[{i}].name", name))
         seen.add(name)
-        errors += one_of(port.get("protocol", ""), f"ports[{i}].protocol", _PROTOCOLS)
+        errors += validate_one_of(port.get("protocol", ""), f"ports[{i}].protocol", _PROTOCOLS)
         if port.get("appProtocol") is not None:
             errors += validate_text(names.is_qualified_name, port["appProtocol"], f"ports[{i}].appProtocol")
     return errors

@@ -8,7 +8,12 @@ from headgate.apimachinery.ip_addresses import is_valid_ip_for_legacy_field, par
 from headgate.kube import names
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid, not_supported, required, too_long
 from headgate.kube.validation.object_meta import validate_object_meta, validate_object_meta_update
-from headgate.kube.validation.values import domain_prefixed_path, immutable, port_number, validate_text
+from headgate.kube.validation.values import (
+    validate_domain_prefixed_path,
+    validate_immutable,
+    validate_port_number,
+    validate_text,
+)
 
 Object = dict[str, Any]
 
@@ -20,7 +25,7 @@ _MAX_CONTROLLER: Final = 250
 _SCOPES: Final = ("Cluster", "Namespace")
 
 
-def _segment(value: str, path: str) -> FieldErrors:
+def _validate_path_segment(value: str, path: str) -> FieldErrors:
     return validate_text(lambda text: names.name_is_path_segment(text, False), value, path)
 
 
@@ -123,7 +128,7 @@ def _validate_backend(backend: Object, path: str) -> FieldErrors:
     elif port.get("name"):
         errors += validate_text(names.is_valid_port_name, port["name"], f"{field_path}.port.name")
     elif port.get("number"):
-        errors += port_number(port["number"], f"{field_path}.port.number")
+        errors += validate_port_number(port["number"], f"{field_path}.port.number")
     else:
         errors.append(required(path, "port name or number is required"))
     return errors
@@ -135,7 +140,7 @@ def _validate_reference(reference: Object, path: str) -> FieldErrors:
         errors += validate_text(names.is_dns1123_subdomain, reference["apiGroup"], f"{path}.apiGroup")
     for field in ("kind", "name"):
         value = reference.get(field, "")
-        errors += _segment(value, f"{path}.{field}") if value else [required(f"{path}.{field}")]
+        errors += _validate_path_segment(value, f"{path}.{field}") if value else [required(f"{path}.{field}")]
     return errors
 
 
@@ -160,7 +165,7 @@ def validate_ingress_class(obj: Object) -> FieldErrors:
     errors = validate_object_meta(obj["metadata"], namespaced=False, name_rule=names.name_is_dns_subdomain)
     if len(controller.encode()) > _MAX_CONTROLLER:
         errors.append(too_long("spec.controller", _MAX_CONTROLLER))
-    errors += domain_prefixed_path(controller, "spec.controller")
+    errors += validate_domain_prefixed_path(controller, "spec.controller")
     return errors + _validate_parameters(parameters, "spec.parameters") if parameters is not None else errors
 
 
@@ -185,4 +190,8 @@ def _validate_parameters(parameters: Object, path: str) -> FieldErrors:
 def validate_ingress_class_update(new: Object, old: Object) -> FieldErrors:
     errors = validate_object_meta_update(new["metadata"], old["metadata"])
     controllers = ((each.get("spec") or {}).get("controller", "") for each in (new, old))
-    return errors + immutable(next(controllers), next(controllers), "spec.controller") + validate_ingress_class(new)
+    return (
+        errors
+        + validate_immutable(next(controllers), next(controllers), "spec.controller")
+        + validate_ingress_class(new)
+    )

@@ -11,7 +11,7 @@ from headgate.kube import names
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid, not_supported, required
 from headgate.kube.validation.labels import validate_label_selector
 from headgate.kube.validation.object_meta import validate_object_meta, validate_object_meta_update
-from headgate.kube.validation.values import port_number, validate_text
+from headgate.kube.validation.values import validate_port_number, validate_text
 
 Object = dict[str, Any]
 
@@ -80,11 +80,11 @@ def _validate_port(rule: Object, path: str) -> FieldErrors:
             errors.append(invalid(f"{path}.endPort", end, "may not be specified when `port` is non-numeric"))
         errors += validate_text(names.is_valid_port_name, port, f"{path}.port")
     else:
-        errors += port_number(port, f"{path}.port")
+        errors += validate_port_number(port, f"{path}.port")
         if end is not None:
             if end < port:
                 errors.append(invalid(f"{path}.endPort", port, "must be greater than or equal to `port`"))
-            errors += port_number(end, f"{path}.endPort")
+            errors += validate_port_number(end, f"{path}.endPort")
     return errors
 
 

@@ -25,10 +25,10 @@ from headgate.kube.field_errors import FieldErrors, duplicate, forbidden, invali
 from headgate.kube.validation.labels import validate_labels
 from headgate.kube.validation.object_meta import validate_object_meta, validate_object_meta_update
 from headgate.kube.validation.values import (
-    one_of,
-    port_number,
-    port_number_or_name,
-    required_one_of,
+    validate_one_of,
+    validate_port_number,
+    validate_port_number_or_name,
+    validate_required_one_of,
     validate_text,
 )
 
@@ -86,7 +86,7 @@ def _validate(obj: Object, old: Object | None) -> FieldErrors:
         messages = [] if address in (old_spec.get("externalIPs") or ()) else is_valid_ip_for_legacy_field(address)
         path = f"spec.externalIPs[{i}]"
         errors += [invalid(path, address, text) for text in messages] or validate_endpoint_ip(address, path)
-    errors += required_one_of(spec.get("type", ""), "spec.type", _TYPES)
+    errors += validate_required_one_of(spec.get("type", ""), "spec.type", _TYPES)
     errors += _validate_port_numbers(spec, ports)
     errors += _validate_source_ranges(obj, old)
     if spec.get("allocateLoadBalancerNodePorts") is not None and spec.get("type") != "LoadBalancer":
@@ -138,9 +138,9 @@ def _validate_ports(ports: list[Object]) -> FieldErrors:
             seen.add(name)
         elif len(ports) > 1:
             errors.append(required(f"{path}.name"))
-        errors += port_number(port.get("port", 0), f"{path}.port")
-        errors += required_one_of(port.get("protocol", ""), f"{path}.protocol", PROTOCOLS)
-        errors += port_number_or_name(port.get("targetPort", 0), f"{path}.targetPort")
+        errors += validate_port_number(port.get("port", 0), f"{path}.port")
+        errors += validate_required_one_of(port.get("protocol", ""), f"{path}.protocol", PROTOCOLS)
+        errors += validate_port_number_or_name(port.get("targetPort", 0), f"{path}.targetPort")
         if port.get("appProtocol") is not None:
             errors += validate_text(names.is_qualified_name, port["appProtocol"], f"{path}.appProtocol")
     return errors
@@ -148,7 +148,7 @@ def _validate_ports(ports: list[Object]) -> FieldErrors:
 
 def _validate_session(spec: Object) -> FieldErrors:
     affinity, config = spec.get("sessionAffinity", ""), spec.get("sessionAffinityConfig")
-    found = required_one_of(affinity, "spec.sessionAffinity", ("ClientIP", "None"))
+    found = validate_required_one_of(affinity, "spec.sessionAffinity", ("ClientIP", "None"))
     path = "spec.sessionAffinityConfig"
     if affinity == "None" and config is not None:
         found.append(forbidden(path, "must not be set when session affinity is None"))
@@ -184,8 +184,8 @@ def _validate_port_numbers(spec: Object, ports: list[Object]) -> FieldErrors:
 
 
 def _port_value(protocol: str, port: int) -> Any:
-    printed = {"Name": "", "Protocol": protocol, "AppProtocol": None, "Port": port, "TargetPort": 0, "NodePort": 0}
-    return msgspec.Raw(msgspec.json.encode(printed))
+    shown = {"Name": "", "Protocol": protocol, "AppProtocol": None, "Port": port, "TargetPort": 0, "NodePort": 0}
+    return msgspec.Raw(msgspec.json.encode(shown))
 
 
 def _validate_source_ranges(obj: Object, old: Object | None) -> FieldErrors:
@@ -229,19 +229,19 @@ def _validate_traffic(spec: Object) -> FieldErrors:
     external, health_port = spec.get("externalTrafficPolicy", ""), spec.get("healthCheckNodePort", 0)
     errors: FieldErrors = []
     if externally_accessible(spec):
-        errors += required_one_of(external, "spec.externalTrafficPolicy", _TRAFFIC)
+        errors += validate_required_one_of(external, "spec.externalTrafficPolicy", _TRAFFIC)
     elif external:
         text = "may only be set for externally-accessible services"
         errors.append(invalid("spec.externalTrafficPolicy", external, text))
     path = "spec.healthCheckNodePort"
     if needs_health_check(spec):
-        errors += port_number(health_port, path) if health_port else [required(path)]
+        errors += validate_port_number(health_port, path) if health_port else [required(path)]
     elif health_port:
         text = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
         errors.append(invalid(path, health_port, text))
     internal = spec.get("internalTrafficPolicy")
     if internal is not None:
-        errors += one_of(internal, "spec.internalTrafficPolicy", _TRAFFIC)
+        errors += validate_one_of(internal, "spec.internalTrafficPolicy", _TRAFFIC)
     elif spec.get("type") in ("NodePort", "LoadBalancer", "ClusterIP"):
         errors.append(required("spec.internalTrafficPolicy"))
     distribution = spec.get("trafficDistribution")
@@ -273,7 +273,7 @@ def _validate_ingress(balancer: Object, old: Object, spec: Object) -> FieldError
         elif not address:
             errors.append(forbidden(f"{path}.ipMode", "may not be specified when `ip` is not set"))
         else:
-            errors += one_of(mode, f"{path}.ipMode", ("Proxy", "VIP"))
+            errors += validate_one_of(mode, f"{path}.ipMode", ("Proxy", "VIP"))
         if hostname := ingress.get("hostname", ""):
             errors += validate_text(names.is_dns1123_subdomain, hostname, f"{path}.hostname")
             if parse_ip(hostname) is not None:

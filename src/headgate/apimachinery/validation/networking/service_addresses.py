@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from headgate.apimachinery.ip_addresses import is_valid_ip_for_legacy_field
 from headgate.kube.field_errors import FieldErrors, duplicate, invalid, not_supported, required
-from headgate.kube.validation.values import repeats
+from headgate.kube.validation.values import are_duplicates
 
 Object = dict[str, Any]
 
@@ -33,7 +33,7 @@ def validate_addresses(spec: Object, known: Collection[str]) -> FieldErrors:
         return []
     addresses, families = spec.get("clusterIPs") or [], spec.get("ipFamilies") or []
     errors = _validate_pair(spec.get("clusterIP") or "", addresses)
-    for i, (family, repeated) in enumerate(zip(families, repeats(families), strict=True)):
+    for i, (family, repeated) in enumerate(zip(families, are_duplicates(families), strict=True)):
         if family not in _FAMILIES:
             errors.append(not_supported(f"spec.ipFamilies[{i}]", family, _FAMILIES))
         if repeated:

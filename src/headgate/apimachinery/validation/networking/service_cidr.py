@@ -8,7 +8,7 @@ from headgate.apimachinery.ip_addresses import is_valid_cidr, is_valid_ip
 from headgate.kube import names
 from headgate.kube.field_errors import FieldErrors, invalid, required
 from headgate.kube.validation.object_meta import validate_object_meta, validate_object_meta_update
-from headgate.kube.validation.values import IMMUTABLE, immutable, validate_text
+from headgate.kube.validation.values import IMMUTABLE, validate_immutable, validate_text
 
 Object = dict[str, Any]
 
@@ -37,7 +37,7 @@ def validate_ip_address_create(obj: Object) -> FieldErrors:
 def validate_ip_address_update(new: Object, old: Object) -> FieldErrors:
     errors = validate_ip_address_create(new) + validate_object_meta_update(new["metadata"], old["metadata"])
     parents = [(each.get("spec") or {}).get("parentRef") for each in (new, old)]
-    return errors + immutable(parents[0], parents[1], "spec.parentRef")
+    return errors + validate_immutable(parents[0], parents[1], "spec.parentRef")
 
 
 def _cidrs(obj: Object) -> list[str]:

@@ -9,7 +9,7 @@ from headgate.apimachinery.validation.pod.options import PodOptions
 from headgate.apimachinery.validation.pod.topology_spread import validate_label_keys
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid, required
 from headgate.kube.names import is_dns1123_label, is_dns1123_subdomain, is_valid_label_value
-from headgate.kube.validation.go_values import named_string
+from headgate.kube.validation.go_values import go_named_string
 from headgate.kube.validation.labels import validate_label_name, validate_label_selector
 
 Object = dict[str, Any]
@@ -81,7 +81,7 @@ def _validate_expression(expression: Object, path: str, any_value: bool) -> Fiel
             detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
             errors.append(required(f"{path}.values", detail))
     else:
-        errors.append(invalid(f"{path}.operator", named_string(operator), "not a valid selector operator"))
+        errors.append(invalid(f"{path}.operator", go_named_string(operator), "not a valid selector operator"))
     errors += validate_label_name(expression.get("key", ""), f"{path}.key")
     if not any_value:
         for index, value in enumerate(values):
@@ -95,7 +95,7 @@ def _validate_field_expression(expression: Object, path: str) -> FieldErrors:
     operator, values = expression.get("operator", ""), expression.get("values") or ()
     key = expression.get("key", "")
     if operator not in ("In", "NotIn"):
-        errors.append(invalid(f"{path}.operator", named_string(operator), "not a valid selector operator"))
+        errors.append(invalid(f"{path}.operator", go_named_string(operator), "not a valid selector operator"))
     elif len(values) != 1:
         detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
         errors.append(required(f"{path}.values", detail))

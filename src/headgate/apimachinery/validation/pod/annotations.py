@@ -103,10 +103,10 @@ def validate_profiles_match(annotations: Annotations | None, spec: Object, path:
     """If annotation and field are both set, they must be the same profile."""
     if not annotations:
         return []
-    return _match_seccomp(annotations, spec, path) + _match_app_armor(annotations, spec, path)
+    return _validate_seccomp_matches(annotations, spec, path) + _validate_app_armor_matches(annotations, spec, path)
 
 
-def _match_seccomp(annotations: Annotations, spec: Object, path: str) -> FieldErrors:
+def _validate_seccomp_matches(annotations: Annotations, spec: Object, path: str) -> FieldErrors:
     errors: FieldErrors = []
     owners = [(spec, path, SECCOMP_POD)]
     owners += [
@@ -117,11 +117,11 @@ def _match_seccomp(annotations: Annotations, spec: Object, path: str) -> FieldEr
         profile = (owner.get("securityContext") or {}).get("seccompProfile")
         if profile is not None and key in annotations:
             field_path = f"{field_path}.securityContext.seccompProfile"
-            errors += _match(annotations[key], profile, _SECCOMP_DEFAULTS, "seccomp", field_path)
+            errors += _validate_profile_matches(annotations[key], profile, _SECCOMP_DEFAULTS, "seccomp", field_path)
     return errors
 
 
-def _match_app_armor(annotations: Annotations, spec: Object, path: str) -> FieldErrors:
+def _validate_app_armor_matches(annotations: Annotations, spec: Object, path: str) -> FieldErrors:
     if (spec.get("os") or {}).get("name") == "windows":
         return []
     errors: FieldErrors = []
@@ -131,11 +131,13 @@ def _match_app_armor(annotations: Annotations, spec: Object, path: str) -> Field
         key = f"{APP_ARMOR}{container.get('name', '')}"
         if profile is not None and key in annotations:
             field_path = f"{field_path}.securityContext.appArmorProfile"
-            errors += _match(annotations[key], profile, ("runtime/default",), "apparmor", field_path)
+            errors += _validate_profile_matches(annotations[key], profile, ("runtime/default",), "apparmor", field_path)
     return errors
 
 
-def _match(annotation: str, profile: Object, defaults: tuple[str, ...], what: str, path: str) -> list[FieldError]:
+def _validate_profile_matches(
+    annotation: str, profile: Object, defaults: tuple[str, ...], what: str, path: str
+) -> list[FieldError]:
     kind = profile.get("type", "")
     wrong_type = forbidden(f"{path}.type", f"{what} type in annotation and field must match")
     if kind == "Unconfined":

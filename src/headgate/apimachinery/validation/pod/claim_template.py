@@ -8,7 +8,7 @@ from headgate.apimachinery.validation.pod.resources import validate_amount
 from headgate.kube import quantity
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid, not_supported, required
 from headgate.kube.names import is_dns1123_label, is_dns1123_subdomain
-from headgate.kube.validation.go_values import named_string
+from headgate.kube.validation.go_values import go_named_string
 from headgate.kube.validation.labels import validate_label_selector, validate_labels
 from headgate.kube.validation.object_meta import validate_annotations
 
@@ -44,7 +44,7 @@ def validate_template_meta(meta: Object, path: str) -> FieldErrors:
     errors = validate_annotations(meta.get("annotations"), f"{path}.annotations")
     errors += validate_labels(meta.get("labels"), f"{path}.labels")
     return errors + [
-        forbidden(f"{path}.{printed}", "cannot be set") for field, printed in _NOT_IN_TEMPLATE if meta.get(field)
+        forbidden(f"{path}.{shown}", "cannot be set") for field, shown in _NOT_IN_TEMPLATE if meta.get(field)
     ]
 
 
@@ -57,14 +57,14 @@ def validate_claim_spec(spec: Object, path: str, *, any_value: bool = False, any
     errors += validate_label_selector(spec.get("selector"), f"{path}.selector", any_value=any_value)
     for mode in modes:
         if mode not in _ACCESS_MODES:
-            errors.append(not_supported(f"{path}.accessModes", named_string(mode), _ACCESS_MODES))
+            errors.append(not_supported(f"{path}.accessModes", go_named_string(mode), _ACCESS_MODES))
     if "ReadWriteOncePod" in modes and set(modes) & set(_ACCESS_MODES[:-1]):
         errors.append(forbidden(f"{path}.accessModes", "may not use ReadWriteOncePod with other access modes"))
     errors += _validate_storage((spec.get("resources") or {}).get("requests"), f"{path}.resources[storage]")
     errors += _validate_class(spec.get("storageClassName"), f"{path}.storageClassName")
     mode = spec.get("volumeMode")
     if mode is not None and mode not in _VOLUME_MODES:
-        errors.append(not_supported(f"{path}.volumeMode", named_string(mode), _VOLUME_MODES))
+        errors.append(not_supported(f"{path}.volumeMode", go_named_string(mode), _VOLUME_MODES))
     errors += _validate_sources(spec, path, any_group)
     return errors + _validate_class(spec.get("volumeAttributesClassName"), f"{path}.volumeAttributesClassName")
 

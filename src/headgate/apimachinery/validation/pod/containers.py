@@ -26,7 +26,7 @@ from headgate.apimachinery.validation.pod.security import validate_security_cont
 from headgate.kube.field_errors import FieldErrors, duplicate, forbidden, invalid, not_found, not_supported, required
 from headgate.kube.names import is_dns1123_label, is_valid_port_name, is_valid_port_num
 from headgate.kube.pod_resources import is_sidecar
-from headgate.kube.validation.go_values import named_string
+from headgate.kube.validation.go_values import go_named_string
 
 Object = dict[str, Any]
 
@@ -194,7 +194,7 @@ def validate_choice(text: str, choices: Sequence[str], path: str) -> FieldErrors
     """A required enumeration; the error lists the values in their given order."""
     if text in choices:
         return []
-    return [not_supported(path, named_string(text), choices)] if text else [required(path)]
+    return [not_supported(path, go_named_string(text), choices)] if text else [required(path)]
 
 
 def _validate_ports(ports: Sequence[Object], path: str) -> FieldErrors:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from headgate.apimachinery.file_paths import validate_descending, validate_no_backsteps
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid, not_found, not_supported, required
-from headgate.kube.validation.go_values import named_string
+from headgate.kube.validation.go_values import go_named_string
 
 Object = dict[str, Any]
 
@@ -64,7 +64,7 @@ def _validate_sub_paths(mount: Object, path: str, mount_path: str) -> FieldError
 
 def _validate_propagation(propagation: str, container: Object, path: str) -> FieldErrors:
     if propagation not in _PROPAGATIONS:
-        return [not_supported(path, named_string(propagation), _PROPAGATIONS)]
+        return [not_supported(path, go_named_string(propagation), _PROPAGATIONS)]
     if propagation == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
         return [forbidden(path, "Bidirectional mount propagation is available only to privileged containers")]
     return []
@@ -72,7 +72,7 @@ def _validate_propagation(propagation: str, container: Object, path: str) -> Fie
 
 def _validate_recursive(mode: str, mount: Object, path: str) -> FieldErrors:
     if mode not in _RECURSIVE:
-        return [not_supported(path, named_string(mode), _RECURSIVE)]
+        return [not_supported(path, go_named_string(mode), _RECURSIVE)]
     errors: FieldErrors = []
     if mode != "Disabled":
         if not mount.get("readOnly"):

@@ -28,7 +28,7 @@ _IPC_NAMES: Final = frozenset(
 
 
 def shares_host_namespace(name: str, spec: dict[str, Any]) -> str:
-    """The field (``hostNetwork``, ``hostIPC``) because of which this sysctl is the host's; empty if there is none."""
+    """The field (``hostNetwork``, ``hostIPC``) with which this sysctl would change the host; empty if there is none."""
     name = _normalize(name).partition("*")[0]
     if name.startswith("net.") and spec.get("hostNetwork"):
         return "hostNetwork"
@@ -51,18 +51,20 @@ _TERMS: Final = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDur
 
 
 class PodOptions(msgspec.Struct, frozen=True, kw_only=True):
-    is_pod: bool = False  # a pod, not the template of a workload
-    allow_privileged: bool = False  # what --allow-privileged sets
-    any_deletion_cost: bool = False
-    any_affinity_value: bool = False
-    any_node_affinity_value: bool = False
-    partial_huge_pages: bool = False
-    any_spread_selector: bool = False
-    legacy_spread_keys: bool = False
-    any_token_path: bool = False
-    host_sysctls: bool = False
-    any_selinux_policy: bool = False
-    users_with_devices: bool = False
+    """The first two describe the object; each of the others tolerates one violation."""
+
+    is_pod: bool = False  # for a pod; false for the template of a workload
+    allow_privileged: bool = False  # the flag --allow-privileged of kube-apiserver
+    any_deletion_cost: bool = False  # an invalid pod-deletion-cost annotation
+    any_affinity_value: bool = False  # invalid label values in selectors of pod affinity
+    any_node_affinity_value: bool = False  # invalid label values in required node affinity
+    partial_huge_pages: bool = False  # an amount of huge pages that is not a multiple of the page size
+    any_spread_selector: bool = False  # invalid selectors in topology spread constraints
+    legacy_spread_keys: bool = False  # label keys of topology spread constraints by the rule before Kubernetes 1.34
+    any_token_path: bool = False  # invalid paths of service account tokens in projected volumes
+    host_sysctls: bool = False  # sysctls of a namespace that the pod shares with the host
+    any_selinux_policy: bool = False  # the policy MountOption, which new pods may not have
+    users_with_devices: bool = False  # block devices in a pod with a user namespace
 
 
 def options_for_create(*, is_pod: bool, allow_privileged: bool = False) -> PodOptions:

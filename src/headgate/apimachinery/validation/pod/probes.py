@@ -5,14 +5,21 @@ from __future__ import annotations
 from typing import Any, Final
 
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid, not_supported, required
-from headgate.kube.names import is_http_header_name, is_valid_port_name, is_valid_port_num
-from headgate.kube.validation.go_values import named_string
+from headgate.kube.names import is_http_header_name
+from headgate.kube.validation.go_values import go_named_string
+from headgate.kube.validation.values import validate_port_number_or_name
 
 Object = dict[str, Any]
 
 _PROBE_HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc")
 _HOOK_HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "sleep")
-_COUNTS: Final = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
+_NONNEGATIVE_FIELDS: Final = (
+    "initialDelaySeconds",
+    "timeoutSeconds",
+    "periodSeconds",
+    "successThreshold",
+    "failureThreshold",
+)
 
 
 def validate_probes(container: Object, grace_s: int | None, path: str) -> FieldErrors:
@@ -35,7 +42,7 @@ def validate_probes(container: Object, grace_s: int | None, path: str) -> FieldE
 
 def _validate_probe(probe: Object, grace_s: int | None, path: str) -> FieldErrors:
     errors = _validate_handler(probe, _PROBE_HANDLERS, grace_s, path)
-    for field in _COUNTS:
+    for field in _NONNEGATIVE_FIELDS:
         value = probe.get(field, 0)
         if value < 0:
             errors.append(invalid(f"{path}.{field}", value, "must be greater than or equal to 0"))
@@ -53,11 +60,11 @@ def validate_lifecycle(lifecycle: Object, grace_s: int | None, path: str) -> Fie
     return errors
 
 
-def _validate_handler(owner: Object, kinds: tuple[str, ...], grace_s: int | None, path: str) -> FieldErrors:
+def _validate_handler(probe_or_hook: Object, kinds: tuple[str, ...], grace_s: int | None, path: str) -> FieldErrors:
     errors: FieldErrors = []
     found = False
     for kind in kinds:
-        handler = owner.get(kind)
+        handler = probe_or_hook.get(kind)
         if handler is None:
             continue
         field_path = f"{path}.{kind}"
@@ -81,18 +88,18 @@ def _validate_http_get(handler: Object, path: str) -> FieldErrors:
     errors: FieldErrors = []
     if not handler.get("path"):
         errors.append(required(f"{path}.path"))
-    errors += validate_port_num_or_name(handler.get("port", 0), f"{path}.port")
+    errors += validate_port_number_or_name(handler.get("port", 0), f"{path}.port")
     scheme = handler.get("scheme", "")
     if scheme not in ("HTTP", "HTTPS"):
-        errors.append(not_supported(f"{path}.scheme", named_string(scheme), ("HTTP", "HTTPS")))
+        errors.append(not_supported(f"{path}.scheme", go_named_string(scheme), ("HTTP", "HTTPS")))
     for header in handler.get("httpHeaders") or ():
         name = header.get("name", "")
         errors += [invalid(f"{path}.httpHeaders", name, message) for message in is_http_header_name(name)]
     return errors
 
 
-def _validate_tcp_socket(handler: Object, path: str) -> FieldErrors:
-    return validate_port_num_or_name(handler.get("port", 0), f"{path}.port")
+def _validate_port(handler: Object, path: str) -> FieldErrors:
+    return validate_port_number_or_name(handler.get("port", 0), f"{path}.port")
 
 
 def _validate_sleep(handler: Object, grace_s: int | None, path: str) -> FieldErrors:
@@ -106,11 +113,6 @@ def _validate_sleep(handler: Object, grace_s: int | None, path: str) -> FieldErr
 _HANDLERS: Final = {
     "exec": _validate_exec,
     "httpGet": _validate_http_get,
-    "tcpSocket": _validate_tcp_socket,
-    "grpc": _validate_tcp_socket,
+    "tcpSocket": _validate_port,
+    "grpc": _validate_port,
 }
-
-
-def validate_port_num_or_name(port: int | str, path: str) -> FieldErrors:
-    messages = is_valid_port_name(port) if isinstance(port, str) else is_valid_port_num(port)
-    return [invalid(path, port, message) for message in messages]

@@ -11,8 +11,8 @@ from headgate.apimachinery.validation.pod.update import options_of
 from headgate.kube.feature_gates import FeatureGates
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid
 from headgate.kube.pod_resources import compute_qos_class, is_sidecar, qos_class
-from headgate.kube.pods.equality import same_container, same_spec
-from headgate.kube.validation.go_values import named_string
+from headgate.kube.pods.equality import same_container, semantically_equal
+from headgate.kube.validation.go_values import go_named_string
 from headgate.kube.validation.object_meta import validate_object_meta_update
 
 Object = dict[str, Any]
@@ -28,8 +28,8 @@ def validate_pod_resize(new: Object, old: Object, features: FeatureGates) -> Fie
     errors = validate_object_meta_update(meta, old["metadata"])
     errors += validate_metadata_and_spec(meta, spec, options_of(old, features))
     if qos_class(old) != compute_qos_class(spec):
-        printed = named_string((new.get("status") or {}).get("qosClass") or "")
-        errors.append(invalid("spec", printed, "Pod QOS Class may not change as a result of resizing"))
+        shown = go_named_string((new.get("status") or {}).get("qosClass") or "")
+        errors.append(invalid("spec", shown, "Pod QOS Class may not change as a result of resizing"))
     if not _node_can_resize(old):
         errors.append(forbidden("spec", "Pod running on node without support for resize"))
     if _has_pod_level(old_spec) or _has_pod_level(spec):
@@ -44,7 +44,7 @@ def validate_pod_resize(new: Object, old: Object, features: FeatureGates) -> Fie
     errors += _validate_removals(spec, old_spec)
     errors += _validate_only_cpu_and_memory(spec, old_spec)
     others = {**spec, **{field: old_spec[field] for field in ("containers", "initContainers") if field in old_spec}}
-    if not errors and not same_spec(others, old_spec):
+    if not errors and not semantically_equal(others, old_spec):
         errors.append(forbidden("spec", "only cpu and memory resources are mutable"))
     return errors
 

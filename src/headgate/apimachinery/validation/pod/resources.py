@@ -28,7 +28,7 @@ from headgate.kube.pod_resources import (
     sum_containers,
 )
 from headgate.kube.quantity import Quantity
-from headgate.kube.validation.go_values import named_string
+from headgate.kube.validation.go_values import go_named_string
 
 if TYPE_CHECKING:
     from headgate.apimachinery.validation.pod.options import PodOptions
@@ -82,9 +82,9 @@ def is_whole_pages(name: str, value: Quantity) -> bool:
 
 def validate_resource_name(name: str, path: str) -> FieldErrors:
     """A resource name of quotas, nodes and containers: a standard name, or one with a domain."""
-    errors = [invalid(path, named_string(name), message) for message in is_qualified_name(name)]
+    errors = [invalid(path, go_named_string(name), message) for message in is_qualified_name(name)]
     if not errors and "/" not in name and not is_standard_resource(name):
-        errors.append(invalid(path, named_string(name), "must be a standard resource type or fully qualified"))
+        errors.append(invalid(path, go_named_string(name), "must be a standard resource type or fully qualified"))
     return errors
 
 
@@ -94,16 +94,16 @@ def validate_container_resource_name(name: str, path: str) -> FieldErrors:
     errors = validate_resource_name(name, path)
     if name.count("/") == 0:
         if not is_huge_page(name):
-            errors.append(invalid(path, named_string(name), "must be a standard resource for containers"))
+            errors.append(invalid(path, go_named_string(name), "must be a standard resource for containers"))
     elif not is_native(name) and not is_extended_resource(name):
-        errors.append(invalid(path, named_string(name), "doesn't follow extended resource name standard"))
+        errors.append(invalid(path, go_named_string(name), "doesn't follow extended resource name standard"))
     return errors
 
 
 def validate_pod_resource_name(name: str, path: str) -> FieldErrors:
     errors = validate_resource_name(name, path)
     if not errors and not may_be_pod_level(name):
-        errors.append(not_supported(path, named_string(name), ("cpu", HUGE_PAGES, "memory")))
+        errors.append(not_supported(path, go_named_string(name), ("cpu", HUGE_PAGES, "memory")))
     return errors
 
 
@@ -113,7 +113,7 @@ def validate_amount(name: str, value: Quantity, path: str) -> FieldErrors:
         errors.append(invalid(path, value.canonical, "must be greater than or equal to 0"))
     # Kubernetes keeps thousandths in 64 bits, and an amount that is too large counts as fractional.
     if is_integer_resource(name) and min(value.milli_value(), _MAX_MILLI) % 1000:
-        errors.append(invalid(path, named_string(value.canonical), "must be an integer"))
+        errors.append(invalid(path, go_named_string(value.canonical), "must be an integer"))
     return errors
 
 
@@ -221,6 +221,7 @@ def validate_pod_resources(spec: Object, claim_names: AbstractSet[str], path: st
 
 
 def _validate_consistency(spec: Object, resources: Object, path: str) -> FieldErrors:
+    """Pod-level amounts must be at least the sum of those of the containers, and no container may exceed them."""
     errors: FieldErrors = []
     requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
     for name, total in sum_containers(spec, "requests").items():

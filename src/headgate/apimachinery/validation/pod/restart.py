@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from headgate.kube.field_errors import FieldErrors, duplicate, forbidden, invalid, not_supported, required, too_long
-from headgate.kube.validation.go_values import named_string
+from headgate.kube.validation.go_values import go_named_string
 
 Object = dict[str, Any]
 
@@ -24,7 +24,7 @@ def validate_restart_policy(container: Object, path: str) -> FieldErrors:
     if policy is None:
         errors.append(required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used"))
     elif policy not in _POLICIES:
-        errors.append(not_supported(f"{path}.restartPolicy", named_string(policy), _POLICIES))
+        errors.append(not_supported(f"{path}.restartPolicy", go_named_string(policy), _POLICIES))
     if len(rules) > _MAX_RULES:
         errors.append(too_long(f"{path}.restartPolicyRules", _MAX_RULES))
     for index, rule in enumerate(rules):
@@ -48,14 +48,14 @@ def _validate_rule(rule: Object, path: str) -> FieldErrors:
     errors: FieldErrors = []
     action = rule.get("action", "")
     if action != "Restart":
-        errors.append(not_supported(f"{path}.action", named_string(action), ("Restart",)))
+        errors.append(not_supported(f"{path}.action", go_named_string(action), ("Restart",)))
     exit_codes = rule.get("exitCodes")
     if exit_codes is None:
         errors.append(required(f"{path}.exitCodes", "must be specified"))
         return errors
     operator = exit_codes.get("operator", "")
     if operator not in ("In", "NotIn"):
-        errors.append(not_supported(f"{path}.exitCodes.operator", named_string(operator), ("In", "NotIn")))
+        errors.append(not_supported(f"{path}.exitCodes.operator", go_named_string(operator), ("In", "NotIn")))
     if len(exit_codes.get("values") or ()) > _MAX_EXIT_CODES:
         errors.append(too_long(f"{path}.exitCodes.values", _MAX_EXIT_CODES))
     return errors
@@ -67,16 +67,18 @@ def validate_resize_policies(policies: Sequence[Object], pod_restart_policy: str
     for index, policy in enumerate(policies):
         resource, restart = policy.get("resourceName", ""), policy.get("restartPolicy", "")
         if resource in seen:
-            errors.append(duplicate(f"{path}[{index}]", named_string(resource)))
+            errors.append(duplicate(f"{path}[{index}]", go_named_string(resource)))
         seen.add(resource)
         errors += _validate_choice(resource, ("cpu", "memory"), path)
         errors += _validate_choice(restart, _RESIZE_POLICIES, path)
         if pod_restart_policy == "Never" and restart != "NotRequired":
-            errors.append(invalid(path, named_string(restart), "must be 'NotRequired' when `restartPolicy` is 'Never'"))
+            errors.append(
+                invalid(path, go_named_string(restart), "must be 'NotRequired' when `restartPolicy` is 'Never'")
+            )
     return errors
 
 
 def _validate_choice(text: str, choices: tuple[str, ...], path: str) -> FieldErrors:
     if text in choices:
         return []
-    return [not_supported(path, named_string(text), choices)] if text else [required(path)]
+    return [not_supported(path, go_named_string(text), choices)] if text else [required(path)]

@@ -10,7 +10,7 @@ from headgate.apimachinery.validation.pod.options import PodOptions, shares_host
 from headgate.apimachinery.validation.pod.windows import validate_windows_options
 from headgate.kube.field_errors import FieldErrors, duplicate, forbidden, invalid, not_supported, required, too_long
 from headgate.kube.names import is_valid_group_id, is_valid_user_id
-from headgate.kube.validation.go_values import named_string, struct
+from headgate.kube.validation.go_values import go_named_string, struct
 
 Object = dict[str, Any]
 
@@ -63,7 +63,7 @@ def validate_security_context(context: Object, host_users: bool, path: str, opti
     errors += _validate_optional_choice(context, "procMount", ("Default", "Unmasked"), path)
     if host_users and context.get("procMount") == "Unmasked":
         detail = "`hostUsers` must be false to use `Unmasked`"
-        errors.append(invalid(f"{path}.procMount", named_string("Unmasked"), detail))
+        errors.append(invalid(f"{path}.procMount", go_named_string("Unmasked"), detail))
     errors += _validate_seccomp(context.get("seccompProfile"), f"{path}.seccompProfile")
     if context.get("allowPrivilegeEscalation") is False:
         errors += _validate_no_escalation(context, privileged, path)
@@ -75,13 +75,13 @@ def _validate_no_escalation(context: Object, privileged: bool, path: str) -> Fie
     problems = ["`privileged` to true"] if privileged else []
     added = (context.get("capabilities") or {}).get("add") or ()
     problems += ["`capabilities.Add` CAP_SYS_ADMIN" for each in added if each == "CAP_SYS_ADMIN"]
-    printed = struct("SecurityContext", context)
-    return [invalid(path, printed, f"cannot set `allowPrivilegeEscalation` to false and {each}") for each in problems]
+    shown = struct("SecurityContext", context)
+    return [invalid(path, shown, f"cannot set `allowPrivilegeEscalation` to false and {each}") for each in problems]
 
 
 def _validate_optional_choice(context: Object, field: str, choices: tuple[str, ...], path: str) -> FieldErrors:
     text = context.get(field)
-    return [] if text is None or text in choices else [not_supported(f"{path}.{field}", named_string(text), choices)]
+    return [] if text is None or text in choices else [not_supported(f"{path}.{field}", go_named_string(text), choices)]
 
 
 def _validate_sysctls(context: Object, spec: Object, path: str, options: PodOptions) -> FieldErrors:
@@ -111,7 +111,7 @@ def _validate_seccomp(profile: Object | None, path: str) -> FieldErrors:
     if not kind:
         errors.append(required(f"{path}.type", "type is required when seccompProfile is set"))
     elif kind not in _PROFILE_TYPES:
-        errors.append(not_supported(f"{path}.type", named_string(kind), _PROFILE_TYPES))
+        errors.append(not_supported(f"{path}.type", go_named_string(kind), _PROFILE_TYPES))
     if kind == "Localhost":
         if file is None:
             errors.append(required(f"{path}.localhostProfile", "must be set when seccomp type is Localhost"))
@@ -131,10 +131,10 @@ def validate_app_armor(profile: Object | None, path: str) -> FieldErrors:
     if not kind:
         return [required(f"{path}.type", "type is required when appArmorProfile is set")]
     if kind not in _PROFILE_TYPES:
-        return [not_supported(f"{path}.type", named_string(kind), _PROFILE_TYPES)]
+        return [not_supported(f"{path}.type", go_named_string(kind), _PROFILE_TYPES)]
     if kind != "Localhost":
         detail = "can only be set when AppArmor type is Localhost"
-        return [] if file is None else [invalid(field_path, named_string(file), detail)]
+        return [] if file is None else [invalid(field_path, go_named_string(file), detail)]
     if file is None:
         return [required(field_path, "must be set when AppArmor type is Localhost")]
     errors: FieldErrors = []

@@ -194,8 +194,8 @@ def _validate_host_users(
         errors.append(forbidden(f"{path}.hostNetwork", detail))
     # These two paths begin with a capital letter, as in Kubernetes.
     errors += [
-        forbidden(f"{path}.{printed}", detail)
-        for field, printed in (("hostPID", "HostPID"), ("hostIPC", "HostIPC"))
+        forbidden(f"{path}.{shown}", detail)
+        for field, shown in (("hostPID", "HostPID"), ("hostIPC", "HostIPC"))
         if spec.get(field)
     ]
     if not options.users_with_devices:

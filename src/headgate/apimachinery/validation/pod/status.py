@@ -13,12 +13,13 @@ from headgate.apimachinery.validation.pod.update import options_of
 from headgate.kube.feature_gates import FeatureGates
 from headgate.kube.field_errors import FieldErrors, duplicate, forbidden, internal, invalid
 from headgate.kube.names import is_dns1123_subdomain, is_qualified_name, is_valid_group_id, is_valid_user_id
-from headgate.kube.validation.go_values import named_string, structs
+from headgate.kube.validation.go_values import go_named_string, structs
 from headgate.kube.validation.object_meta import IMMUTABLE, validate_object_meta_update
 
 Object = dict[str, Any]
 
-# There is one error per pair of old and new statuses of the same name; a response cannot contain more than this.
+# The most errors about container states in one response. There is an error for each pair of an old and a new status
+# with the same container name, so a request with many statuses of one name could cause millions of errors.
 _MAX_TRANSITIONS: Final = 10_000
 _NOT_NEGATIVE: Final = "must be a non-negative integer"
 _SYSTEM_CONDITIONS: Final = frozenset({"PodScheduled", "Ready", "Initialized"})
@@ -41,7 +42,7 @@ def validate_pod_status_update(new: Object, old: Object, features: FeatureGates)
     if (status.get("observedGeneration") or 0) < 0:
         errors.append(invalid("status.observedGeneration", status["observedGeneration"], _NOT_NEGATIVE))
     if (status.get("qosClass") or "") != (old_status.get("qosClass") or ""):
-        errors.append(invalid("status.qosClass", named_string(status.get("qosClass") or ""), IMMUTABLE))
+        errors.append(invalid("status.qosClass", go_named_string(status.get("qosClass") or ""), IMMUTABLE))
     for field in _STATUSES:
         errors += _validate_transitions(status.get(field) or (), old_status.get(field) or (), old["spec"], field)
     errors += _validate_claim_statuses(status.get("resourceClaimStatuses") or (), spec.get("resourceClaims") or ())
@@ -123,7 +124,7 @@ def _validate_claim_statuses(statuses: Sequence[Object], claims: Sequence[Object
         seen.add(name)
         claim = status.get("resourceClaimName")
         if claim is not None:
-            errors += [invalid(path, named_string(claim), message) for message in is_dns1123_subdomain(claim)]
+            errors += [invalid(path, go_named_string(claim), message) for message in is_dns1123_subdomain(claim)]
     return errors
 
 

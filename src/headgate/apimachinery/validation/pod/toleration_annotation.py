@@ -53,8 +53,8 @@ def _read(item: Any) -> Object | str:
         field, go_field, go_type = row
         if not _has_type(value, go_type):
             is_number = go_type == "int64" and type(value) in (int, float)
-            printed = f"number {value}" if is_number else _WORDS[type(value)]
-            return f"json: cannot unmarshal {printed} into Go struct field Toleration.{go_field} of type {go_type}"
+            shown = f"number {value}" if is_number else _WORDS[type(value)]
+            return f"json: cannot unmarshal {shown} into Go struct field Toleration.{go_field} of type {go_type}"
         toleration[field] = value
     return toleration
 

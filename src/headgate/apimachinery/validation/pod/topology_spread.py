@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from headgate.kube.field_errors import FieldErrors, duplicate, forbidden, invalid, not_supported, required
-from headgate.kube.validation.go_values import named_string
+from headgate.kube.validation.go_values import go_named_string
 from headgate.kube.validation.labels import validate_label_name, validate_label_selector
 
 if TYPE_CHECKING:
@@ -26,14 +26,14 @@ def validate_spread_constraints(constraints: Sequence[Object], path: str, option
             errors.append(required(f"{field_path}.topologyKey", "can not be empty"))
         if action not in ("DoNotSchedule", "ScheduleAnyway"):
             supported = ("DoNotSchedule", "ScheduleAnyway")
-            errors.append(not_supported(f"{field_path}.whenUnsatisfiable", named_string(action), supported))
+            errors.append(not_supported(f"{field_path}.whenUnsatisfiable", go_named_string(action), supported))
         if last_of[key, action] > index:
             errors.append(duplicate(f"{field_path}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
         errors += _validate_min_domains(constraint.get("minDomains"), action, f"{field_path}.minDomains")
         for field in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             policy = constraint.get(field)
             if policy is not None and policy not in ("Honor", "Ignore"):
-                errors.append(not_supported(f"{field_path}.{field}", named_string(policy), ("Honor", "Ignore")))
+                errors.append(not_supported(f"{field_path}.{field}", go_named_string(policy), ("Honor", "Ignore")))
         keys, selector = constraint.get("matchLabelKeys"), constraint.get("labelSelector")
         if options.legacy_spread_keys:
             errors += _validate_legacy_keys(keys, selector, f"{field_path}.matchLabelKeys")

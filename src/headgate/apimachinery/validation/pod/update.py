@@ -15,7 +15,7 @@ from headgate.apimachinery.validation.pod.options import PodOptions, options_for
 from headgate.kube.feature_gates import FeatureGates
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid, quote, required
 from headgate.kube.names import MAX_INT32, inclusive_range_error
-from headgate.kube.pods.equality import same_container, same_spec
+from headgate.kube.pods.equality import same_container, semantically_equal
 from headgate.kube.validation.go_values import struct, structs
 from headgate.kube.validation.object_meta import validate_object_meta_update
 from headgate.kube.validation.taints import validate_only_added_tolerations
@@ -42,6 +42,7 @@ def validate_pod_update(new: Object, old: Object, features: FeatureGates) -> Fie
     options = options_of(old, features)
     spec, old_spec = new["spec"], old["spec"]
     errors = _validate_metadata_and_spec(new, old, options)
+    # As in kube-apiserver, some errors end the validation (`stop`).
     for field in ("containers", "initContainers"):
         found, stop = _validate_images(spec.get(field) or (), old_spec.get(field) or (), f"spec.{field}")
         errors += found
@@ -56,15 +57,16 @@ def validate_pod_update(new: Object, old: Object, features: FeatureGates) -> Fie
     )
     gates, old_gates = spec.get("schedulingGates") or (), old_spec.get("schedulingGates") or ()
     errors += validate_only_removed_gates(gates, old_gates, "spec.schedulingGates")
-    if same_spec(spec, old_spec):
+    if semantically_equal(spec, old_spec):
         return errors
-    munged = _with_old_values(spec, old_spec)
+    # The fields that may change get their old values; then the specs must be equal.
+    compared = _with_old_values(spec, old_spec)
     if old_gates and features.pod_scheduling_readiness:
-        found, munged = _validate_directives(munged, old_spec)
+        found, compared = _validate_directives(compared, old_spec)
         errors += found
-    if not same_spec(munged, old_spec):
-        printed = object_diff(old_spec, munged)
-        detail = f"pod updates may not change fields other than {','.join(_UPDATABLE)}\n{printed}"
+    if not semantically_equal(compared, old_spec):
+        shown = object_diff(old_spec, compared)
+        detail = f"pod updates may not change fields other than {','.join(_UPDATABLE)}\n{shown}"
         errors.append(forbidden("spec", detail))
     return errors
 
@@ -79,6 +81,7 @@ def _validate_metadata_and_spec(new: Object, old: Object, options: PodOptions) -
 
 
 def _validate_images(new: Sequence[Object], old: Sequence[Object], path: str) -> tuple[FieldErrors, bool]:
+    """The errors, and whether the validation ends with them."""
     if len(new) != len(old):
         return [forbidden(path, "pod updates may not add or remove containers")], True
     errors: FieldErrors = []
@@ -90,6 +93,7 @@ def _validate_images(new: Sequence[Object], old: Sequence[Object], path: str) ->
 
 
 def _validate_deadline(new_s: int | None, old_s: int | None) -> tuple[FieldErrors, bool]:
+    """The errors, and whether the validation ends with them."""
     path = "spec.activeDeadlineSeconds"
     if new_s is None:
         detail = "must not update from a positive integer to nil value"
@@ -103,39 +107,39 @@ def _validate_deadline(new_s: int | None, old_s: int | None) -> tuple[FieldError
 
 def _with_old_values(spec: Object, old_spec: Object) -> Object:
     """The new spec with the old values of all fields that an update may change."""
-    munged = dict(spec)
+    compared = dict(spec)
     for field in ("containers", "initContainers"):
         if spec.get(field):
-            munged[field] = [
+            compared[field] = [
                 {**container, "image": before.get("image", "")}
                 for container, before in zip(spec[field], old_spec[field], strict=True)
             ]
     for field in _CHECKED_FIELDS:
-        _set_or_remove(munged, field, old_spec.get(field))
+        _set_or_remove(compared, field, old_spec.get(field))
     old_grace_s = old_spec.get("terminationGracePeriodSeconds")
-    if old_grace_s is not None and old_grace_s < 0 and munged.get("terminationGracePeriodSeconds") == 1:
-        munged["terminationGracePeriodSeconds"] = old_grace_s
-    return munged
+    if old_grace_s is not None and old_grace_s < 0 and compared.get("terminationGracePeriodSeconds") == 1:
+        compared["terminationGracePeriodSeconds"] = old_grace_s
+    return compared
 
 
-def _validate_directives(munged: Object, old_spec: Object) -> tuple[FieldErrors, Object]:
+def _validate_directives(compared: Object, old_spec: Object) -> tuple[FieldErrors, Object]:
     """While a pod is gated, its node selector and node affinity may become stricter.
 
     Returns the errors, and the spec with the old values of these two fields.
     """
     errors: FieldErrors = []
-    selector, old_selector = munged.get("nodeSelector"), old_spec.get("nodeSelector") or {}
+    selector, old_selector = compared.get("nodeSelector"), old_spec.get("nodeSelector") or {}
     if (selector or {}) != old_selector:
         errors += _validate_selector_mutation(selector, old_selector, "spec.nodeSelector")
-        munged = dict(munged)
-        _set_or_remove(munged, "nodeSelector", old_spec.get("nodeSelector"))
-    affinity, old_affinity = munged.get("affinity"), old_spec.get("affinity")
+        compared = dict(compared)
+        _set_or_remove(compared, "nodeSelector", old_spec.get("nodeSelector"))
+    affinity, old_affinity = compared.get("affinity"), old_spec.get("affinity")
     node, old_node = (affinity or {}).get("nodeAffinity"), (old_affinity or {}).get("nodeAffinity")
-    if (node is None) != (old_node is None) or not same_spec(node, old_node):
+    if (node is None) != (old_node is None) or not semantically_equal(node, old_node):
         errors += validate_node_affinity_mutation(node, old_node, "spec.affinity.nodeAffinity")
-        munged = dict(munged)
-        _set_or_remove(munged, "affinity", _with_old_node_affinity(affinity, old_affinity, old_node))
-    return errors, munged
+        compared = dict(compared)
+        _set_or_remove(compared, "affinity", _with_old_node_affinity(affinity, old_affinity, old_node))
+    return errors, compared
 
 
 def _with_old_node_affinity(
@@ -188,7 +192,7 @@ def _only_adds(new: Object, old: Object) -> bool:
         before, after = old.get(field) or [], new.get(field) or []
         if len(after) < len(before):
             return False
-        if not all(same_spec(*pair) for pair in zip(after, before, strict=False)):
+        if not all(semantically_equal(*pair) for pair in zip(after, before, strict=False)):
             return False
     return True
 
@@ -212,7 +216,7 @@ def validate_pod_ephemeral_containers(new: Object, old: Object, features: Featur
         if name not in after:
             errors.append(forbidden(path, f"existing ephemeral containers {quote(name)} may not be removed\n"))
         elif not same_container(after[name], before):
-            printed = object_diff(before, after[name])
-            detail = f"existing ephemeral containers {quote(name)} may not be changed\n{printed}"
+            shown = object_diff(before, after[name])
+            detail = f"existing ephemeral containers {quote(name)} may not be changed\n{shown}"
             errors.append(forbidden(path, detail))
     return errors

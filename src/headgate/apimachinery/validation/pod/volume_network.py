@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from headgate.kube.field_errors import FieldErrors, invalid, not_supported, required
 from headgate.kube.names import inclusive_range_error, is_dns1123_label
-from headgate.kube.validation.go_values import named_string
+from headgate.kube.validation.go_values import go_named_string
 
 Object = dict[str, Any]
 SourceCheck = Callable[[Object, str], FieldErrors]
@@ -170,9 +170,9 @@ def _validate_azure_disk(source: Object, path: str) -> FieldErrors:
     errors = _needs("diskName", "diskURI")(source, path)
     uri, kind, caching = source.get("diskURI", ""), source.get("kind"), source.get("cachingMode")
     if caching is not None and caching not in _CACHING_MODES:
-        errors.append(not_supported(f"{path}.cachingMode", named_string(caching), _CACHING_MODES))
+        errors.append(not_supported(f"{path}.cachingMode", go_named_string(caching), _CACHING_MODES))
     if kind is not None and kind not in _DISK_KINDS:
-        errors.append(not_supported(f"{path}.kind", named_string(kind), _DISK_KINDS))
+        errors.append(not_supported(f"{path}.kind", go_named_string(kind), _DISK_KINDS))
     if kind == "Managed" and not uri.startswith("/subscriptions/"):
         errors.append(not_supported(f"{path}.diskURI", uri, (_MANAGED_URI,)))
     if kind not in (None, "Managed") and not uri.startswith("https://"):

@@ -69,10 +69,10 @@ def _validate_token(token: Object, path: str, source_path: str, options: PodOpti
     return errors
 
 
-def _validate_unused(file: str, used_paths: set[str], printed: str, path: str) -> FieldErrors:
+def _validate_unused(file: str, used_paths: set[str], shown: str, path: str) -> FieldErrors:
     if not file:
         return []
     if file in used_paths:
-        return [invalid(path, printed, "conflicting duplicate paths")]
+        return [invalid(path, shown, "conflicting duplicate paths")]
     used_paths.add(file)
     return []

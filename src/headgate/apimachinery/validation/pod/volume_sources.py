@@ -17,7 +17,7 @@ from headgate.apimachinery.validation.pod.options import PodOptions
 from headgate.kube import quantity
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid, not_supported, required, too_long
 from headgate.kube.names import is_dns1123_subdomain
-from headgate.kube.validation.go_values import named_string
+from headgate.kube.validation.go_values import go_named_string
 
 Object = dict[str, Any]
 SourceCheck = Callable[[Object, str], FieldErrors]
@@ -49,7 +49,7 @@ def _validate_host_path(source: Object, path: str) -> FieldErrors:
     errors = validate_no_backsteps(file, f"{path}.path")
     kind = source.get("type")
     if kind is not None and kind not in _HOST_PATH_TYPES:
-        errors.append(not_supported(f"{path}.type", named_string(kind), _HOST_PATH_TYPES))
+        errors.append(not_supported(f"{path}.type", go_named_string(kind), _HOST_PATH_TYPES))
     return errors
 
 
@@ -140,7 +140,7 @@ def validate_image(source: Object, path: str, options: PodOptions) -> FieldError
     if not policy:
         errors.append(required(f"{path}.pullPolicy"))
     elif policy not in _PULL_POLICIES:
-        errors.append(not_supported(f"{path}.pullPolicy", named_string(policy), _PULL_POLICIES))
+        errors.append(not_supported(f"{path}.pullPolicy", go_named_string(policy), _PULL_POLICIES))
     return errors
 
 

@@ -94,8 +94,8 @@ def _validate_source(volume: Object, name: str, pod_name: str, path: str, option
         if content is None:
             continue
         if found:
-            printed = _NAME_WHEN_TOO_MANY.get(source, source)
-            errors.append(forbidden(f"{path}.{printed}", "may not specify more than 1 volume type"))
+            shown = _NAME_WHEN_TOO_MANY.get(source, source)
+            errors.append(forbidden(f"{path}.{shown}", "may not specify more than 1 volume type"))
         else:
             found = source
             errors += _validate_content(source, content, f"{path}.{_NAME_WHEN_CHECKED.get(source, source)}", options)

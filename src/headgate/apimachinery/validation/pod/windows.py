@@ -8,7 +8,7 @@ from typing import Any, Final
 from headgate.apimachinery.validation.pod.options import PodOptions
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid, not_supported, required
 from headgate.kube.names import is_dns1123_subdomain
-from headgate.kube.validation.go_values import named_string
+from headgate.kube.validation.go_values import go_named_string
 
 Object = dict[str, Any]
 
@@ -69,7 +69,7 @@ def validate_os(spec: Object, containers: list[tuple[Object, str]], path: str) -
         return _validate_linux(spec, containers, path)
     if name == "windows":
         return _validate_windows(spec, containers, path)
-    return [not_supported(f"{path}.os", named_string(name), ("linux", "windows"))]
+    return [not_supported(f"{path}.os", go_named_string(name), ("linux", "windows"))]
 
 
 def _validate_linux(spec: Object, containers: list[tuple[Object, str]], path: str) -> FieldErrors:
@@ -125,8 +125,8 @@ def validate_host_process(
     return errors
 
 
-def _host_process(owner: Object) -> bool | None:
-    options = (owner.get("securityContext") or {}).get("windowsOptions") or {}
+def _host_process(pod_or_container: Object) -> bool | None:
+    options = (pod_or_container.get("securityContext") or {}).get("windowsOptions") or {}
     value = options.get("hostProcess")
     return None if value is None else bool(value)
 
@@ -138,7 +138,7 @@ def validate_windows_options(options: Object | None, path: str) -> FieldErrors:
     name, credential = options.get("gmsaCredentialSpecName"), options.get("gmsaCredentialSpec")
     if name is not None:
         field_path = f"{path}.gmsaCredentialSpecName"
-        errors += [invalid(field_path, named_string(name), message) for message in is_dns1123_subdomain(name)]
+        errors += [invalid(field_path, go_named_string(name), message) for message in is_dns1123_subdomain(name)]
     if credential is not None:
         detail = ""
         if not credential:
@@ -146,12 +146,12 @@ def validate_windows_options(options: Object | None, path: str) -> FieldErrors:
         elif _byte_length(credential) > _MAX_CREDENTIAL_KIB * 1024:
             detail = f"gmsaCredentialSpec size must be under {_MAX_CREDENTIAL_KIB} KiB"
         if detail:
-            errors.append(invalid(f"{path}.gmsaCredentialSpec", named_string(credential), detail))
+            errors.append(invalid(f"{path}.gmsaCredentialSpec", go_named_string(credential), detail))
     user = options.get("runAsUserName")
     if user is not None:
         field_path = f"{path}.runAsUserName"
         errors += [
-            invalid(field_path, named_string(user), f"runAsUserName{message}") for message in _user_name_errors(user)
+            invalid(field_path, go_named_string(user), f"runAsUserName{message}") for message in _user_name_errors(user)
         ]
     return errors
 

@@ -11,7 +11,7 @@ from headgate.kube.cron import MAX_SCHEDULE_CHARACTERS, parse_schedule
 from headgate.kube.feature_gates import FeatureGates
 from headgate.kube.field_errors import FieldErrors, invalid, not_supported, required, too_long
 from headgate.kube.validation.object_meta import validate_object_meta, validate_object_meta_update
-from headgate.kube.validation.values import nonnegative_fields
+from headgate.kube.validation.values import validate_nonnegative_fields
 
 Object = dict[str, Any]
 
@@ -51,7 +51,7 @@ def _validate_spec(
     else:
         allow_zone = old is not None and "TZ" in old.get("schedule", "")
         errors += _validate_schedule(schedule, allow_zone, spec.get("timeZone"))
-    errors += nonnegative_fields(spec, "spec", ("startingDeadlineSeconds",))
+    errors += validate_nonnegative_fields(spec, "spec", ("startingDeadlineSeconds",))
     if old is None or old.get("timeZone") != spec.get("timeZone"):
         errors += _validate_time_zone(spec.get("timeZone"), time_zones)
     concurrency = spec.get("concurrencyPolicy", "")
@@ -60,7 +60,7 @@ def _validate_spec(
     elif concurrency not in _CONCURRENCY:
         errors.append(not_supported("spec.concurrencyPolicy", concurrency, _CONCURRENCY))
     errors += _validate_template(spec.get("jobTemplate", {}), old.get("jobTemplate") if old else None, features)
-    return errors + nonnegative_fields(spec, "spec", ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"))
+    return errors + validate_nonnegative_fields(spec, "spec", ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"))
 
 
 def _validate_schedule(schedule: str, allow_zone: bool, time_zone: str | None) -> FieldErrors:

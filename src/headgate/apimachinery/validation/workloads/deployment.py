@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from headgate.apimachinery.validation.workloads.update_strategy_values import deployment_strategy_value
+from headgate.apimachinery.validation.workloads.update_strategy_values import surge_strategy_value
 from headgate.apimachinery.validation.workloads.workload_template import (
-    always_restarts,
     validate_collision_count,
     validate_counters,
+    validate_restart_policy_and_deadline,
     validate_selected_template,
     validate_template,
     validate_within_replicas,
@@ -18,12 +18,12 @@ from headgate.kube.feature_gates import FeatureGates
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid, not_supported, required
 from headgate.kube.validation.object_meta import validate_object_meta, validate_object_meta_update
 from headgate.kube.validation.values import (
-    at_most_100_percent,
-    immutable,
     int_or_percent_value,
-    nonnegative,
-    nonnegative_fields,
-    nonnegative_int_or_percent,
+    validate_at_most_100_percent,
+    validate_immutable,
+    validate_nonnegative,
+    validate_nonnegative_fields,
+    validate_nonnegative_int_or_percent,
 )
 
 Object = dict[str, Any]
@@ -39,15 +39,15 @@ def validate_deployment_create(obj: Object, features: FeatureGates) -> FieldErro
 def validate_deployment_update(new: Object, old: Object, features: FeatureGates) -> FieldErrors:
     errors = validate_object_meta_update(new["metadata"], old["metadata"])
     errors += _validate_deployment_spec(new["spec"], old["spec"], features)
-    return errors + immutable(new["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
+    return errors + validate_immutable(new["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
 
 
 def _validate_deployment_spec(spec: Object, old: Object | None, features: FeatureGates) -> FieldErrors:
-    found = nonnegative(spec.get("replicas", 0), "spec.replicas")
+    found = validate_nonnegative(spec.get("replicas", 0), "spec.replicas")
     found += _validate_replica_template(spec, old, features)
     found += _validate_strategy(spec.get("strategy", {}))
-    found += nonnegative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
-    found += nonnegative_fields(spec, "spec", ("revisionHistoryLimit", "progressDeadlineSeconds"))
+    found += validate_nonnegative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
+    found += validate_nonnegative_fields(spec, "spec", ("revisionHistoryLimit", "progressDeadlineSeconds"))
     deadline = spec.get("progressDeadlineSeconds")
     if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
         found.append(invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"))
@@ -59,7 +59,7 @@ def _validate_replica_template(spec: Object, old: Object | None, features: Featu
     errors = validate_selected_template(spec, old, features, kind="deployment", bad_selector=_BAD_SELECTOR)
     if any(error.detail == _BAD_SELECTOR for error in errors):
         return errors
-    return errors + always_restarts(spec.get("template", {}), "spec.template", "ReplicaSet")
+    return errors + validate_restart_policy_and_deadline(spec.get("template", {}), "spec.template", "ReplicaSet")
 
 
 def _validate_strategy(strategy: Object) -> FieldErrors:
@@ -71,16 +71,16 @@ def _validate_strategy(strategy: Object) -> FieldErrors:
             return []
         return [forbidden(f"{path}.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'")]
     if kind != "RollingUpdate":
-        return [not_supported(path, deployment_strategy_value(strategy), ["Recreate", "RollingUpdate"])]
+        return [not_supported(path, surge_strategy_value(strategy), ["Recreate", "RollingUpdate"])]
     if rolling is None:
         return [required(f"{path}.rollingUpdate", "this should be defaulted and never be nil")]
     unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
-    found = nonnegative_int_or_percent(unavailable, f"{path}.rollingUpdate.maxUnavailable")
-    found += nonnegative_int_or_percent(surge, f"{path}.rollingUpdate.maxSurge")
+    found = validate_nonnegative_int_or_percent(unavailable, f"{path}.rollingUpdate.maxUnavailable")
+    found += validate_nonnegative_int_or_percent(surge, f"{path}.rollingUpdate.maxSurge")
     if int_or_percent_value(unavailable) == 0 and int_or_percent_value(surge) == 0:
         text = "may not be 0 when `maxSurge` is 0"
         found.append(invalid(f"{path}.rollingUpdate.maxUnavailable", unavailable, text))
-    return found + at_most_100_percent(unavailable, f"{path}.rollingUpdate.maxUnavailable")
+    return found + validate_at_most_100_percent(unavailable, f"{path}.rollingUpdate.maxUnavailable")
 
 
 def validate_deployment_status_update(new: Object, old: Object) -> FieldErrors:
@@ -108,12 +108,12 @@ def validate_replica_set_create(obj: Object, features: FeatureGates) -> FieldErr
 def validate_replica_set_update(new: Object, old: Object, features: FeatureGates) -> FieldErrors:
     errors = validate_object_meta_update(new["metadata"], old["metadata"])
     errors += _validate_replica_set_spec(new["spec"], old["spec"], features)
-    return errors + immutable(new["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
+    return errors + validate_immutable(new["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
 
 
 def _validate_replica_set_spec(spec: Object, old: Object | None, features: FeatureGates) -> FieldErrors:
-    found = nonnegative(spec.get("replicas", 0), "spec.replicas")
-    found += nonnegative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
+    found = validate_nonnegative(spec.get("replicas", 0), "spec.replicas")
+    found += validate_nonnegative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
     return found + _validate_replica_template(spec, old, features)
 
 
@@ -146,12 +146,12 @@ def validate_replication_controller_update(new: Object, old: Object, features: F
 
 
 def _validate_controller_spec(spec: Object, old: Object | None, features: FeatureGates) -> FieldErrors:
-    found = nonnegative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
+    found = validate_nonnegative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
     selector = spec.get("selector") or {}
     if not selector:
         found.append(required("spec.selector"))
     replicas = spec.get("replicas")
-    found += [required("spec.replicas")] if replicas is None else nonnegative(replicas, "spec.replicas")
+    found += [required("spec.replicas")] if replicas is None else validate_nonnegative(replicas, "spec.replicas")
     template = spec.get("template")
     if template is None:
         return [*found, required("spec.template")]
@@ -160,4 +160,4 @@ def _validate_controller_spec(spec: Object, old: Object | None, features: Featur
         text = "`selector` does not match template `labels`"
         found.append(invalid("spec.template.metadata.labels", labels, text))
     found += validate_template(template, "spec.template", features, old.get("template") if old else None)
-    return found + always_restarts(template, "spec.template", "ReplicationController")
+    return found + validate_restart_policy_and_deadline(template, "spec.template", "ReplicationController")

@@ -19,9 +19,19 @@ from headgate.apimachinery.validation.workloads.job_values import pod_failure_po
 from headgate.kube import names
 from headgate.kube.feature_gates import FeatureGates
 from headgate.kube.field_errors import FieldErrors, invalid, not_supported, required, too_long
-from headgate.kube.validation.labels import has_invalid_selector_value, selects_template, validate_label_selector
+from headgate.kube.validation.labels import (
+    has_invalid_selector_value,
+    validate_label_selector,
+    validate_selector_matches_template,
+)
 from headgate.kube.validation.object_meta import validate_object_meta, validate_object_meta_update
-from headgate.kube.validation.values import IMMUTABLE, domain_prefixed_path, has_label, immutable, nonnegative_fields
+from headgate.kube.validation.values import (
+    IMMUTABLE,
+    validate_domain_prefixed_path,
+    validate_immutable,
+    validate_label,
+    validate_nonnegative_fields,
+)
 
 Object = dict[str, Any]
 
@@ -88,8 +98,8 @@ def _validate_generated_selector(job: Object, prefixed: bool) -> FieldErrors:
         expected |= {CONTROLLER_UID: uid, JOB_NAME: name}
     labels = _template_labels(spec)
     for key, value in expected.items():
-        errors += has_label(labels, "spec.template.metadata", key, value)
-    if selects_template(spec["selector"], {"metadata": {"labels": expected}}, ""):
+        errors += validate_label(labels, "spec.template.metadata", key, value)
+    if validate_selector_matches_template(spec["selector"], {"metadata": {"labels": expected}}, ""):
         errors.append(invalid("spec.selector", spec["selector"], "`selector` not auto-generated"))
     return errors
 
@@ -102,16 +112,16 @@ def _validate_spec_with_selector(spec: Object, path: str, features: FeatureGates
     else:
         tolerated = has_invalid_selector_value(old.get("selector")) if old else False
         errors += validate_label_selector(selector, f"{path}.selector", any_value=tolerated)
-    return errors + selects_template(selector, spec.get("template", {}), f"{path}.template")
+    return errors + validate_selector_matches_template(selector, spec.get("template", {}), f"{path}.template")
 
 
 def validate_job_spec(spec: Object, path: str, features: FeatureGates, old: Object | None = None) -> FieldErrors:
     """A job spec without its selector. ``old`` is the old spec of an update."""
-    found = nonnegative_fields(spec, path, _NUMBERS)
+    found = validate_nonnegative_fields(spec, path, _NUMBERS)
     if "maxFailedIndexes" in spec and "backoffLimitPerIndex" not in spec:
         found.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
     if "managedBy" in spec:
-        found += domain_prefixed_path(spec["managedBy"], f"{path}.managedBy")
+        found += validate_domain_prefixed_path(spec["managedBy"], f"{path}.managedBy")
         if len(spec["managedBy"].encode()) > _MAX_MANAGED_BY_BYTES:
             found.append(too_long(f"{path}.managedBy", _MAX_MANAGED_BY_BYTES))
     found += _validate_completion_mode(spec, path)
@@ -191,13 +201,13 @@ def validate_job_update(new: Object, old: Object, features: FeatureGates) -> Fie
     errors += validate_object_meta_update(new["metadata"], old["metadata"])
     errors += _validate_spec_with_selector(spec, "spec", features, old_spec)
     errors += _validate_completions(spec, old_spec)
-    errors += immutable(spec.get("selector"), old_spec.get("selector"), "spec.selector")
+    errors += validate_immutable(spec.get("selector"), old_spec.get("selector"), "spec.selector")
     errors += validate_job_template_update(spec, old, features)
-    errors += immutable(spec.get("completionMode"), old_spec.get("completionMode"), "spec.completionMode")
+    errors += validate_immutable(spec.get("completionMode"), old_spec.get("completionMode"), "spec.completionMode")
     if spec.get("podFailurePolicy") != old_spec.get("podFailurePolicy"):
         errors.append(invalid("spec.podFailurePolicy", pod_failure_policy(spec.get("podFailurePolicy")), IMMUTABLE))
     for name in ("backoffLimitPerIndex", "managedBy"):
-        errors += immutable(spec.get(name), old_spec.get(name), f"spec.{name}")
+        errors += validate_immutable(spec.get(name), old_spec.get(name), f"spec.{name}")
     if spec.get("successPolicy") != old_spec.get("successPolicy"):
         errors.append(invalid("spec.successPolicy", success_policy(spec.get("successPolicy")), IMMUTABLE))
     return errors
@@ -207,7 +217,7 @@ def _validate_completions(spec: Object, old_spec: Object) -> FieldErrors:
     """An Indexed Job may change completions together with parallelism; other jobs cannot change completions."""
     completions = spec.get("completions")
     if spec.get("completionMode") != "Indexed":
-        return immutable(completions, old_spec.get("completions"), "spec.completions")
+        return validate_immutable(completions, old_spec.get("completions"), "spec.completions")
     if completions is None or completions in (old_spec.get("completions"), spec.get("parallelism")):
         return []
     return [invalid("spec.completions", completions, "can only be modified in tandem with spec.parallelism")]

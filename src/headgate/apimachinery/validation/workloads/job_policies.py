@@ -16,7 +16,7 @@ from headgate.kube.field_errors import (
     too_long,
     too_many,
 )
-from headgate.kube.validation.values import nonnegative, one_of, validate_text
+from headgate.kube.validation.values import validate_nonnegative, validate_one_of, validate_text
 
 _MAX_RULES: Final = 20
 _MAX_EXIT_CODES: Final = 255
@@ -53,7 +53,7 @@ def _validate_failure_rule(spec: dict[str, Any], rule: dict[str, Any], path: str
         if "backoffLimitPerIndex" not in spec:
             errors.append(invalid(f"{path}.action", action, "requires the backoffLimitPerIndex to be set"))
     else:
-        errors += one_of(action, f"{path}.action", _ACTIONS)
+        errors += validate_one_of(action, f"{path}.action", _ACTIONS)
     exit_codes = rule.get("onExitCodes")
     patterns = rule.get("onPodConditions") or []
     if exit_codes is not None:
@@ -75,7 +75,7 @@ def _validate_exit_codes(exit_codes: dict[str, Any], path: str, containers: set[
     if not operator:
         errors.append(required(f"{path}.operator", _valid_values(_OPERATORS)))
     else:
-        errors += one_of(operator, f"{path}.operator", _OPERATORS)
+        errors += validate_one_of(operator, f"{path}.operator", _OPERATORS)
     container = exit_codes.get("containerName")
     if container is not None and container not in containers:
         text = "must be one of the container or initContainer names in the pod template"
@@ -108,7 +108,7 @@ def _validate_condition_patterns(patterns: list[dict[str, Any]], path: str) -> F
         if not status:
             errors.append(required(f"{path}[{i}].status", _valid_values(_STATUSES)))
         else:
-            errors += one_of(status, f"{path}[{i}].status", _STATUSES)
+            errors += validate_one_of(status, f"{path}[{i}].status", _STATUSES)
     return errors
 
 
@@ -118,7 +118,7 @@ def validate_pod_replacement_policy(spec: dict[str, Any], path: str) -> FieldErr
         return []
     if "podFailurePolicy" in spec:
         return [] if policy == "Failed" else [not_supported(path, policy, ["Failed"])]
-    return one_of(policy, path, _REPLACEMENT_POLICIES)
+    return validate_one_of(policy, path, _REPLACEMENT_POLICIES)
 
 
 def validate_success_policy(spec: dict[str, Any], path: str) -> FieldErrors:
@@ -151,7 +151,7 @@ def _validate_success_rule(rule: dict[str, Any], path: str, completions: int) ->
             total = count_result
     if count is not None:
         count_path = f"{path}.succeededCount"
-        errors += nonnegative(count, count_path)
+        errors += validate_nonnegative(count, count_path)
         if count > completions:
             text = f"must be less than or equal to {completions} (the number of specified completions)"
             errors.append(invalid(count_path, count, text))

@@ -1,7 +1,7 @@
 """Validation of a Job's status: a finished job stays finished, counters do not decrease, times are consistent.
 
 Most rules apply only to changed fields, so that an invalid stored status does not block other writes; each entry of
-``_RULES`` has the changes that trigger it. External job controllers (``spec.managedBy``) write this status too.
+``_RULES`` has the changes that trigger its rule. External job controllers (``spec.managedBy``) write this status, too.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from headgate.apimachinery.validation.workloads.completion_indexes import Invali
 from headgate.apimachinery.validation.workloads.job_values import uncounted_terminated_pods
 from headgate.kube.field_errors import OMITTED, FieldError, FieldErrors, duplicate, invalid, required
 from headgate.kube.timestamps import parse_time
-from headgate.kube.validation.go_values import named_string
+from headgate.kube.validation.go_values import go_named_string
 from headgate.kube.validation.object_meta import validate_object_meta_update
-from headgate.kube.validation.values import IMMUTABLE, nonnegative
+from headgate.kube.validation.values import IMMUTABLE, validate_nonnegative
 
 Object = dict[str, Any]
 
 
 class _JobView:
-    """A job with the values that the rules use."""
+    """A job with the values that the rules use. ``true`` and ``false``: the types of conditions with that status."""
 
     def __init__(self, job: Object) -> None:
         self.spec: Final[Object] = job["spec"]
@@ -55,10 +55,10 @@ def _conditions_error(text: str) -> FieldError:
 def _validate_counters(job: _JobView) -> FieldErrors:
     errors: FieldErrors = []
     for field in ("active", "succeeded", "failed"):
-        errors += nonnegative(job.number(field), f"status.{field}")
+        errors += validate_nonnegative(job.number(field), f"status.{field}")
     for field in ("ready", "terminating"):
         if field in job.status:
-            errors += nonnegative(job.status[field], f"status.{field}")
+            errors += validate_nonnegative(job.status[field], f"status.{field}")
     seen: set[str] = set()
     for outcome in ("succeeded", "failed"):
         for i, uid in enumerate(job.uncounted().get(outcome) or ()):
@@ -83,7 +83,7 @@ def _completion_time_only_if_complete(job: _JobView) -> Iterator[FieldError]:
     time = job.status.get("completionTime")
     if time is not None and "Complete" not in job.true:
         text = "cannot set completionTime when there is no Complete=True condition"
-        yield invalid("status.completionTime", named_string(time), text)
+        yield invalid("status.completionTime", go_named_string(time), text)
 
 
 def _complete_has_completion_time(job: _JobView) -> Iterator[FieldError]:
@@ -94,7 +94,7 @@ def _complete_has_completion_time(job: _JobView) -> Iterator[FieldError]:
 def _completion_after_start(job: _JobView) -> Iterator[FieldError]:
     start, end = job.status.get("startTime"), job.status.get("completionTime")
     if start is not None and end is not None and _seconds(end) < _seconds(start):
-        yield invalid("status.completionTime", named_string(end), "must be equal to or after `startTime`")
+        yield invalid("status.completionTime", go_named_string(end), "must be equal to or after `startTime`")
 
 
 def _seconds(time: str) -> float:
@@ -141,7 +141,7 @@ def _failed_indexes_parse(job: _JobView) -> Iterator[FieldError]:
         count_result = count_indexes(text, job.spec["completions"])
         if isinstance(count_result, InvalidIndexes):
             yield invalid(
-                "status.failedIndexes", named_string(text), f"error parsing failedIndexes: {count_result.text}"
+                "status.failedIndexes", go_named_string(text), f"error parsing failedIndexes: {count_result.text}"
             )
 
 
@@ -223,6 +223,7 @@ _WATCHED_FIELDS: Final = (
 
 
 def _changes(new: _JobView, old: _JobView) -> set[str]:
+    """The conditions and fields that differ, under the names that ``_RULES`` uses."""
     changed = {each for each in _WATCHED_CONDITIONS if (each in new.true) != (each in old.true)}
     changed |= {each for each in _WATCHED_FIELDS if (new.status.get(each) or None) != (old.status.get(each) or None)}
     if new.finished != old.finished:
@@ -245,6 +246,7 @@ def validate_job_status_update(new_job: Object, old_job: Object) -> FieldErrors:
 
 
 def _transitions(new: _JobView, old: _JobView) -> Iterator[FieldError]:
+    """Errors of changes that are never allowed, such as a finished job that is not finished any more."""
     for condition in ("Failed", "Complete", "FailureTarget"):
         if condition in old.true and condition not in new.true:
             yield _conditions_error(f"cannot disable the terminal {condition}=True condition")
@@ -256,7 +258,7 @@ def _transitions(new: _JobView, old: _JobView) -> Iterator[FieldError]:
         yield invalid("status.succeeded", new.number("succeeded"), "cannot decrease the succeeded counter")
     end, old_end = new.status.get("completionTime"), old.status.get("completionTime")
     if end is not None and old_end is not None and end != old_end:
-        yield invalid("status.completionTime", named_string(end), IMMUTABLE)
+        yield invalid("status.completionTime", go_named_string(end), IMMUTABLE)
     resuming = "Suspended" in old.true and "Suspended" in new.false
     start, old_start = new.status.get("startTime"), old.status.get("startTime")
     if old_start is not None and start != old_start and not resuming and not new.spec.get("suspend"):

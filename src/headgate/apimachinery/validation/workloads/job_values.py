@@ -1,6 +1,6 @@
-"""Prints parts of a Job in error messages: the internal form, with Go's field names and every field present.
+"""Parts of a Job as error messages show them: with the names and the order of Go's fields, and with empty fields.
 
-See ``kube/validation/go_values.py``.
+``kube/validation/go_values.py`` explains this notation.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Object = dict[str, Any]
 
 
 def _raw(value: Any) -> Any:
-    """Encoded here, because the order of Go's fields is not alphabetical."""
+    """JSON that is inserted into a message as it is. Otherwise the fields would be sorted, which Go does not do."""
     return msgspec.Raw(msgspec.json.encode(value))
 
 

@@ -8,14 +8,14 @@ import msgspec
 
 from headgate.apimachinery.validation.pod.claim_template import validate_claim_spec
 from headgate.apimachinery.validation.workloads.update_strategy_values import (
-    deployment_strategy_value,
     stateful_rolling_update_value,
     stateful_set_strategy_value,
+    surge_strategy_value,
 )
 from headgate.apimachinery.validation.workloads.workload_template import (
-    always_restarts,
     validate_collision_count,
     validate_counters,
+    validate_restart_policy_and_deadline,
     validate_template,
     validate_within_replicas,
 )
@@ -25,19 +25,19 @@ from headgate.kube.field_errors import FieldErrors, forbidden, invalid, not_supp
 from headgate.kube.validation.labels import (
     has_invalid_selector_value,
     is_empty_selector,
-    selects_template,
     validate_label_selector,
     validate_labels,
+    validate_selector_matches_template,
 )
 from headgate.kube.validation.object_meta import validate_annotations, validate_object_meta, validate_object_meta_update
 from headgate.kube.validation.values import (
     IMMUTABLE,
-    at_most_100_percent,
-    immutable,
     int_or_percent_value,
-    nonnegative,
-    nonnegative_fields,
-    nonnegative_int_or_percent,
+    validate_at_most_100_percent,
+    validate_immutable,
+    validate_nonnegative,
+    validate_nonnegative_fields,
+    validate_nonnegative_int_or_percent,
     validate_text,
 )
 
@@ -57,14 +57,17 @@ _RETENTION: Final = ("Retain", "Delete")
 
 def validate_stateful_set_create(obj: Object, features: FeatureGates) -> FieldErrors:
     errors = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_label)
-    return errors + _validate_set_spec(obj["spec"], None, features, is_update=False)
+    return errors + _validate_stateful_set_spec(obj["spec"], None, features, is_update=False)
 
 
 def validate_stateful_set_update(new: Object, old: Object, features: FeatureGates) -> FieldErrors:
     errors = validate_object_meta_update(new["metadata"], old["metadata"])
-    # A set whose stored template is invalid by newer rules must stay writable.
-    skip_template = bool(_validate_set_spec(old["spec"], old["spec"], features, is_update=True))
-    errors += _validate_set_spec(new["spec"], old["spec"], features, is_update=True, skip_template=skip_template)
+    # If the stored spec is invalid under the current rules, the template is not validated, so that the StatefulSet can
+    # still be updated.
+    skip_template_validation = bool(_validate_stateful_set_spec(old["spec"], old["spec"], features, is_update=True))
+    errors += _validate_stateful_set_spec(
+        new["spec"], old["spec"], features, is_update=True, skip_template_validation=skip_template_validation
+    )
     if _immutable_part(new["spec"]) != _immutable_part(old["spec"]):
         listed = ", ".join(f"'{each}'" for each in _MUTABLE[:-1]) + f" and '{_MUTABLE[-1]}'"
         errors.append(forbidden("spec", f"updates to statefulset spec for fields other than {listed} are forbidden"))
@@ -75,15 +78,15 @@ def _immutable_part(spec: Object) -> Object:
     return {name: value for name, value in spec.items() if name not in _MUTABLE}
 
 
-def _validate_set_spec(
-    spec: Object, old: Object | None, features: FeatureGates, *, is_update: bool, skip_template: bool = False
+def _validate_stateful_set_spec(
+    spec: Object, old: Object | None, features: FeatureGates, *, is_update: bool, skip_template_validation: bool = False
 ) -> FieldErrors:
     errors: FieldErrors = []
     policy = spec.get("podManagementPolicy", "")
     if policy not in ("OrderedReady", "Parallel"):
         path = "spec.podManagementPolicy"
         errors.append(invalid(path, policy, "must be 'OrderedReady' or 'Parallel'") if policy else required(path))
-    errors += _validate_set_strategy(spec.get("updateStrategy", {}))
+    errors += _validate_stateful_set_strategy(spec.get("updateStrategy", {}))
     retention = spec.get("persistentVolumeClaimRetentionPolicy")
     if retention is not None:
         for field in ("whenDeleted", "whenScaled"):
@@ -93,16 +96,16 @@ def _validate_set_spec(
     if not is_update:
         for i, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
             errors += validate_claim_spec(claim.get("spec", {}), f"spec.volumeClaimTemplates[{i}].spec")
-    errors += nonnegative(spec.get("replicas", 0), "spec.replicas")
-    errors += nonnegative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
-    errors += nonnegative((spec.get("ordinals") or {}).get("start", 0), "spec.ordinals.start")
+    errors += validate_nonnegative(spec.get("replicas", 0), "spec.replicas")
+    errors += validate_nonnegative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
+    errors += validate_nonnegative((spec.get("ordinals") or {}).get("start", 0), "spec.ordinals.start")
     if spec.get("serviceName") and not is_update:
         errors += validate_text(names.is_dns1123_label, spec["serviceName"], "spec.serviceName")
-    errors += _validate_set_template(spec, old, features, skip_template)
-    return errors + always_restarts(spec.get("template", {}), "spec.template", "StatefulSet")
+    errors += _validate_stateful_set_template(spec, old, features, skip_template_validation)
+    return errors + validate_restart_policy_and_deadline(spec.get("template", {}), "spec.template", "StatefulSet")
 
 
-def _validate_set_strategy(strategy: Object) -> FieldErrors:
+def _validate_stateful_set_strategy(strategy: Object) -> FieldErrors:
     path = "spec.updateStrategy"
     kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
     if not kind:
@@ -116,18 +119,20 @@ def _validate_set_strategy(strategy: Object) -> FieldErrors:
         return [invalid(path, stateful_set_strategy_value(strategy), "must be 'RollingUpdate' or 'OnDelete'")]
     if rolling is None:
         return []
-    found = nonnegative(rolling.get("partition", 0), f"{path}.rollingUpdate.partition")
+    found = validate_nonnegative(rolling.get("partition", 0), f"{path}.rollingUpdate.partition")
     unavailable = rolling.get("maxUnavailable")
     if unavailable is not None:
         path = f"{path}.rollingUpdate.maxUnavailable"
-        found += nonnegative_int_or_percent(unavailable, path)
+        found += validate_nonnegative_int_or_percent(unavailable, path)
         if int_or_percent_value(unavailable) == 0:
             found.append(invalid(path, unavailable, "cannot be 0"))
-        found += at_most_100_percent(unavailable, path)
+        found += validate_at_most_100_percent(unavailable, path)
     return found
 
 
-def _validate_set_template(spec: Object, old: Object | None, features: FeatureGates, skip_rules: bool) -> FieldErrors:
+def _validate_stateful_set_template(
+    spec: Object, old: Object | None, features: FeatureGates, skip_template_validation: bool
+) -> FieldErrors:
     selector, template = spec.get("selector"), spec.get("template", {})
     selector_errors = validate_label_selector(selector, "spec.selector")
     if selector is None:
@@ -139,10 +144,10 @@ def _validate_set_template(spec: Object, old: Object | None, features: FeatureGa
     if selector_errors:
         return [*errors, invalid("spec.selector", selector, "")]
     if selector is None or not is_empty_selector(selector):
-        errors += selects_template(selector, template, "spec.template")
-    if not skip_rules:
-        seen = _with_controller_fields(template, spec.get("volumeClaimTemplates") or ())
-        errors += validate_template(seen, "spec.template", features, old.get("template") if old else None)
+        errors += validate_selector_matches_template(selector, template, "spec.template")
+    if not skip_template_validation:
+        effective = _with_controller_fields(template, spec.get("volumeClaimTemplates") or ())
+        errors += validate_template(effective, "spec.template", features, old.get("template") if old else None)
     metadata = template.get("metadata", {})
     errors += validate_labels(metadata.get("labels"), "spec.template.labels")
     return errors + validate_annotations(metadata.get("annotations"), "spec.template.annotations")
@@ -169,42 +174,46 @@ def validate_stateful_set_status_update(new: Object, old: Object) -> FieldErrors
 
 def validate_daemon_set_create(obj: Object, features: FeatureGates) -> FieldErrors:
     errors = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
-    return errors + _validate_daemon_spec(obj["spec"], None, features)
+    return errors + _validate_daemon_set_spec(obj["spec"], None, features)
 
 
 def validate_daemon_set_update(new: Object, old: Object, features: FeatureGates) -> FieldErrors:
     errors = validate_object_meta_update(new["metadata"], old["metadata"])
-    errors += immutable(new["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
-    return errors + _validate_daemon_spec(new["spec"], old["spec"], features)
+    errors += validate_immutable(new["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
+    return errors + _validate_daemon_set_spec(new["spec"], old["spec"], features)
 
 
-def _validate_daemon_spec(spec: Object, old: Object | None, features: FeatureGates) -> FieldErrors:
+def _validate_daemon_set_spec(spec: Object, old: Object | None, features: FeatureGates) -> FieldErrors:
     selector, template = spec.get("selector"), spec.get("template", {})
     tolerated = has_invalid_selector_value(old.get("selector")) if old else False
     errors = validate_label_selector(selector, "spec.selector", any_value=tolerated)
-    errors += selects_template(selector, template, "spec.template")
+    errors += validate_selector_matches_template(selector, template, "spec.template")
     if selector is not None and is_empty_selector(selector):
         errors.append(invalid("spec.selector", selector, "empty selector is invalid for daemonset"))
     errors += validate_template(template, "spec.template", features, old.get("template") if old else None)
-    errors += always_restarts(template, "spec.template", "DaemonSet")
-    errors += nonnegative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
-    errors += _validate_daemon_strategy(spec.get("updateStrategy", {}))
-    return errors + nonnegative_fields(spec, "spec", ("revisionHistoryLimit",))
+    errors += validate_restart_policy_and_deadline(template, "spec.template", "DaemonSet")
+    errors += validate_nonnegative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
+    errors += _validate_daemon_set_strategy(spec.get("updateStrategy", {}))
+    return errors + validate_nonnegative_fields(spec, "spec", ("revisionHistoryLimit",))
 
 
-def _validate_daemon_strategy(strategy: Object) -> FieldErrors:
+def _validate_daemon_set_strategy(strategy: Object) -> FieldErrors:
     path = "spec.updateStrategy"
     kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
     if kind == "OnDelete":
         return []
     if kind != "RollingUpdate":
-        return [not_supported(path, deployment_strategy_value(strategy), ["RollingUpdate", "OnDelete"])]
+        return [not_supported(path, surge_strategy_value(strategy), ["RollingUpdate", "OnDelete"])]
     if rolling is None:
         return [required(f"{path}.rollingUpdate")]
     unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
     unavailable_path, surge_path = f"{path}.rollingUpdate.maxUnavailable", f"{path}.rollingUpdate.maxSurge"
-    found = nonnegative_int_or_percent(unavailable, unavailable_path) + nonnegative_int_or_percent(surge, surge_path)
-    found += at_most_100_percent(unavailable, unavailable_path) + at_most_100_percent(surge, surge_path)
+    found = validate_nonnegative_int_or_percent(unavailable, unavailable_path) + validate_nonnegative_int_or_percent(
+        surge, surge_path
+    )
+    found += validate_at_most_100_percent(unavailable, unavailable_path) + validate_at_most_100_percent(
+        surge, surge_path
+    )
     has_unavailable, has_surge = int_or_percent_value(unavailable) != 0, int_or_percent_value(surge) != 0
     if has_unavailable and has_surge:
         found.append(invalid(surge_path, surge, "may not be set when maxUnavailable is non-zero"))
@@ -242,12 +251,12 @@ def validate_controller_revision_create(obj: Object) -> FieldErrors:
 
 def _validate_revision(obj: Object) -> FieldErrors:
     errors = validate_object_meta(obj["metadata"], namespaced=True, name_rule=names.name_is_dns_subdomain)
-    return errors + nonnegative(obj.get("revision", 0), "revision")
+    return errors + validate_nonnegative(obj.get("revision", 0), "revision")
 
 
 def validate_controller_revision_update(new: Object, old: Object) -> FieldErrors:
     errors = validate_object_meta_update(new["metadata"], old["metadata"]) + _validate_revision(new)
     if new.get("data") == old.get("data"):
         return errors
-    # Kubernetes keeps raw JSON here, so the value is printed in its original order.
+    # `data` is a RawExtension: the error message shows its JSON with the fields in the client's order.
     return [*errors, invalid("data", msgspec.Raw(msgspec.json.encode(new.get("data"))), IMMUTABLE)]

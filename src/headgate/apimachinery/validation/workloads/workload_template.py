@@ -13,7 +13,7 @@ from headgate.kube.feature_gates import FeatureGates
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid, not_supported, required
 from headgate.kube.labels import from_label_selector
 from headgate.kube.validation.labels import is_empty_selector, validate_label_selector
-from headgate.kube.validation.values import nonnegative
+from headgate.kube.validation.values import validate_nonnegative
 
 Object = dict[str, Any]
 
@@ -27,7 +27,10 @@ def validate_template(template: Object, path: str, features: FeatureGates, old: 
 def validate_selected_template(
     spec: Object, old: Object | None, features: FeatureGates, *, kind: str, bad_selector: str
 ) -> FieldErrors:
-    """The selector is required and must match; then the template is validated. ``kind`` is for messages."""
+    """The selector is required and must match the template, which is then validated.
+
+    ``kind`` and ``bad_selector`` are parts of error texts.
+    """
     selector = spec.get("selector")
     broken = validate_label_selector(selector, "spec.selector")
     if selector is None:
@@ -40,11 +43,11 @@ def validate_selected_template(
         errors.append(invalid("spec.selector", selector, bad_selector))
         return errors
     template = spec.get("template", {})
-    errors += _matches(selector, template)
+    errors += _validate_selector_matches(selector, template)
     return errors + validate_template(template, "spec.template", features, old.get("template") if old else None)
 
 
-def _matches(selector: Object | None, template: Object) -> FieldErrors:
+def _validate_selector_matches(selector: Object | None, template: Object) -> FieldErrors:
     if selector is not None and is_empty_selector(selector):
         return []
     labels = template.get("metadata", {}).get("labels")
@@ -53,7 +56,7 @@ def _matches(selector: Object | None, template: Object) -> FieldErrors:
     return [invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")]
 
 
-def always_restarts(template: Object, path: str, kind: str) -> FieldErrors:
+def validate_restart_policy_and_deadline(template: Object, path: str, kind: str) -> FieldErrors:
     """The pods of these controllers must have restart policy Always and no deadline."""
     errors: FieldErrors = []
     pod = template.get("spec", {})
@@ -68,15 +71,18 @@ def always_restarts(template: Object, path: str, kind: str) -> FieldErrors:
 def validate_counters(status: Object, fields: Sequence[str], optional: Sequence[str] = ()) -> FieldErrors:
     errors: FieldErrors = []
     for name in fields:
-        errors += nonnegative(status.get(name) or 0, f"status.{name}")
+        errors += validate_nonnegative(status.get(name) or 0, f"status.{name}")
     for name in optional:
         if name in status:
-            errors += nonnegative(status[name], f"status.{name}")
+            errors += validate_nonnegative(status[name], f"status.{name}")
     return errors
 
 
 def validate_within_replicas(status: Object, fields: Sequence[str], ready: str) -> FieldErrors:
-    """No counter may exceed ``replicas``, nor available the ready replicas. ``ready`` is for the message."""
+    """No counter may exceed ``replicas``, and ``availableReplicas`` may not exceed ``readyReplicas``.
+
+    ``ready`` is the name of ``readyReplicas`` in the error text.
+    """
     errors: FieldErrors = []
     for name in fields:
         count = status.get(name) or 0

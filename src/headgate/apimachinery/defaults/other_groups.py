@@ -84,8 +84,8 @@ def _default_devices(spec: dict[str, Any]) -> None:
             _default_tolerations(device)
 
 
-def _default_tolerations(owner: dict[str, Any]) -> None:
-    for toleration in owner.get("tolerations") or ():
+def _default_tolerations(obj: dict[str, Any]) -> None:
+    for toleration in obj.get("tolerations") or ():
         toleration["operator"] = toleration.get("operator") or "Equal"
 
 
