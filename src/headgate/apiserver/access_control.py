@@ -1,7 +1,7 @@
 """Authentication, impersonation and authorization of a request. The result is an :class:`AccessResult`.
 
-``apiserver/handler.py`` calls this module before it looks at anything else. A member of ``system:masters`` is
-authorized without a look at the roles; the cluster's own components are members.
+``apiserver/handler.py`` calls this module first. A member of ``system:masters`` is authorized without RBAC rules; the
+components of an embedded cluster are members.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ _NO_SNIFF: Final = ("X-Content-Type-Options", "nosniff")
 
 
 class AccessResult(msgspec.Struct, frozen=True):
-    """``login`` is the user of the credential, ``user`` the acting user: they differ only with impersonation.
+    """``login`` is the user of the credentials. ``user`` is the user for whom the request is executed; it differs only
+    with impersonation.
 
-    A request that is not allowed has a ``refusal``; ``decision`` is the authorizer's, if it was asked.
+    ``refusal``: the response to a request that is not allowed. ``decision``: that of the authorizer, if it was called.
     """
 
     user: UserInfo

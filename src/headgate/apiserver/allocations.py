@@ -1,9 +1,9 @@
-"""The values that the stored objects of a kind allocate from a finite pool (addresses, node ports), as an index that
-follows changes.
+"""The index of allocated values: cluster IPs and node ports that the stored objects of a kind use.
 
-A create must know what is allocated without reading every service. The index follows the committed state: it reads from
-the store what changed since the last lookup. Staged writes that are not yet committed are added for each lookup, so a
-write that is lost leaves no trace. A strategy's ``holds`` returns what an object allocates.
+With the index, a create does not have to read every Service. The index has the values of the committed objects: each
+lookup first reads the changes since the last lookup. The values of staged writes are added for each lookup only, so a
+write that is rolled back leaves nothing behind. ``values_of`` returns the values that one object uses; the strategy of
+the kind provides it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from headgate.store import Item, Revision, Store
 from headgate.store.item import Compacted
 
 Object = dict[str, Any]
-Holds = Callable[[Object], Iterable[Hashable]]
+ValuesOf = Callable[[Object], Iterable[Hashable]]
 
 _decoder: Final = msgspec.json.Decoder()
 
 
 class AllocatedValues:
-    """The values that are allocated in the applied head."""
+    """The values that objects use, including those of staged writes."""
 
     __slots__ = ("_committed", "_staged")
 
@@ -41,18 +41,18 @@ class Allocations:
         self._store: Final = store
         self._indexes: Final[dict[str, _Index]] = {}
 
-    def allocated(self, resource: str, holds: Holds) -> AllocatedValues:
+    def allocated(self, resource: str, values_of: ValuesOf) -> AllocatedValues:
         index = self._indexes.get(resource)
         if index is None:
-            index = self._indexes[resource] = _Index(self._store, resource, holds)
+            index = self._indexes[resource] = _Index(self._store, resource, values_of)
         return index.allocated()
 
 
 class _Index:
-    def __init__(self, store: Store, resource: str, holds: Holds) -> None:
+    def __init__(self, store: Store, resource: str, values_of: ValuesOf) -> None:
         self._store: Final = store
         self._resource: Final = resource
-        self._holds: Final = holds
+        self._values_of_object: Final = values_of
         self._seen: Revision | None = None
         self._counts: Counter[Hashable] = Counter()
         self._staged: dict[Revision, tuple[Hashable, ...]] = {}  # a staged object is decoded once
@@ -61,20 +61,20 @@ class _Index:
         self._catch_up()
         staged_counts: Counter[Hashable] = Counter()
         staged = self._store.staged(self._resource)
-        read: dict[Revision, tuple[Hashable, ...]] = {}
+        decoded: dict[Revision, tuple[Hashable, ...]] = {}
         for change in staged:
             item = change.item
             committed = self._store.read(item.resource, item.namespace, item.name)
             if committed is not None:
                 staged_counts.subtract(self._values_of(committed))
             if not change.deleted:
-                read[item.revision] = self._staged.get(item.revision) or self._values_of(item)
-                staged_counts.update(read[item.revision])
-        self._staged = read
+                decoded[item.revision] = self._staged.get(item.revision) or self._values_of(item)
+                staged_counts.update(decoded[item.revision])
+        self._staged = decoded
         return AllocatedValues(self._counts, staged_counts)
 
     def _values_of(self, item: Item) -> tuple[Hashable, ...]:
-        return tuple(self._holds(_decoder.decode(item.data)))
+        return tuple(self._values_of_object(_decoder.decode(item.data)))
 
     def _catch_up(self) -> None:
         committed = self._store.committed

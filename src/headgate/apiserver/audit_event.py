@@ -30,7 +30,7 @@ _MAX_URI: Final = 8192
 class _Identity(msgspec.Struct):
     name: str = ""
     uid: str = ""
-    resourceVersion: str = ""  # the wire's name
+    resourceVersion: str = ""  # the name of the field in JSON
 
 
 class _ResponseFields(msgspec.Struct):
@@ -83,7 +83,7 @@ def make_event(
     if attributes.path is None:
         event["objectRef"] = _reference(attributes, decoded)
     event["responseStatus"] = _status(response, decoded)
-    # A body that could not be decoded may be anything, also a Secret.
+    # With status 400 the body may not have been decoded. It is not recorded, because it may contain a Secret.
     if level != "Metadata" and request.body and response.status != 400:
         event |= _object("requestObject", _document(api, request))
     if level == "RequestResponse":

@@ -1,6 +1,6 @@
 """The objects that a cluster has from its first start: namespaces, system priority classes, the ``kubernetes`` Service.
 
-Only a list; ``cli/embedded/bootstrap.py`` creates what is missing at each start.
+This module only lists them; ``cli/embedded/bootstrap.py`` creates those that are missing at each start.
 """
 
 from __future__ import annotations

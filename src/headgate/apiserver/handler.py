@@ -1,8 +1,8 @@
-"""The API server as one function: a request in, effects meanwhile, a response out.
+"""``handle``: processes one request to the API server and returns the response.
 
-``handle`` is a generator without I/O. It authenticates, finds the kind and the verb, and lets the verb's module do
-the work; what it yields (``Commit``, ``WaitRevision``, ``CallWebhooks``) its driver
-performs. Bad input never raises out of here.
+``handle`` is a generator without I/O. It authenticates and authorizes the request, finds the kind and the verb, and
+runs the module of the verb. ``apiserver/io/api_server.py`` drives it and performs the effects that it yields
+(``Commit``, ``WaitRevision``, ``CallWebhooks``). Invalid input never raises an exception here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from headgate.apimachinery.structural.defaulting import TooManyDefaults
 from headgate.apiserver import access_control
 from headgate.apiserver import audit_event as audit
 from headgate.apiserver.authn.user import UserInfo
-from headgate.apiserver.call import Call
 from headgate.apiserver.discovery import nonresource_paths
 from headgate.apiserver.kinds import size_limits
 from headgate.apiserver.kinds.kind import ServedKind
@@ -27,6 +26,7 @@ from headgate.apiserver.request import custom_routes, negotiation, options, requ
 from headgate.apiserver.request.messages import Effect, Moment, RecordAuditEvent, ServerRequest, ServerResponse
 from headgate.apiserver.request.request_info import RequestInfo
 from headgate.apiserver.request.warning_headers import warning_headers
+from headgate.apiserver.request_context import RequestContext
 from headgate.apiserver.state import ServerState
 from headgate.apiserver.subresources import binding, eviction, scale, token
 from headgate.apiserver.verbs import (
@@ -50,9 +50,9 @@ from headgate.apiserver.webhooks.conversion import (
 from headgate.kube import field_errors, names
 
 RequestSteps = Generator[Effect, Any, "ServerResponse | WatchCursor"]
-Verb = Callable[[Call], Generator[Effect, Any, ServerResponse]]
+Verb = Callable[[RequestContext], Generator[Effect, Any, ServerResponse]]
 
-_MAX_CONVERSIONS: Final = 32  # a request converts what it reads, and then what it writes
+_MAX_CONVERSIONS: Final = 32  # how often a request may be run again with more converted objects
 MAX_BODY_BYTES: Final = 3 * 1024 * 1024
 
 _ON_RESOURCE: Final[dict[str, Verb]] = {
@@ -71,7 +71,7 @@ _ON_SUBRESOURCE: Final[dict[tuple[str, str], Verb]] = {
     ("scale", "update"): scale.update,
     ("scale", "patch"): scale.patch,
 }
-# Refusals that may depend on a staged write. They are sent after that write is visible to readers.
+# The statuses of refusals that may depend on a staged write. They are sent after that write is committed.
 _STATE_DEPENDENT: Final = frozenset({403, 404, 409, 422, 429})
 # Endpoints that need a kubelet or a proxy; each is refused by name.
 _UNSUPPORTED: Final = {
@@ -115,11 +115,11 @@ def handle(api: ServerState, request: ServerRequest, moment: Moment) -> RequestS
 
 
 def _dispatch(api: ServerState, request: ServerRequest, moment: Moment, user: UserInfo) -> RequestSteps:
+    """Responds to an authorized request, for a resource or for another path."""
     if len(request.body) > MAX_BODY_BYTES:
         return responses.refuse(api_errors.body_too_large(MAX_BODY_BYTES))
     info = request.info
-    # A path with two slashes in front is authorized like a path with one, and is not served.
-    served = info.is_resource_request and not info.path.startswith("//")
+    served = info.is_resource_request and info.has_route
     kind = api.kinds.by_resource(info.group, info.version, info.resource) if served else None
     if kind is None:
         return nonresource_paths.respond(api, request)
@@ -133,6 +133,11 @@ def _dispatch(api: ServerState, request: ServerRequest, moment: Moment, user: Us
 def _resource(
     api: ServerState, request: ServerRequest, moment: Moment, kind: ServedKind, user: UserInfo
 ) -> RequestSteps:
+    """Responds to a request for ``kind``.
+
+    If a conversion webhook must convert an object first, the verb raises :class:`ConversionRequired`. Then the webhook
+    is called, and the verb runs again from its start with the same uids and random numbers (:class:`MomentReplay`).
+    """
     info, accept = request.info, request.header("accept")
     if kind.scheme is not None:
         if custom_routes.is_wrong_scope(info, kind):
@@ -149,11 +154,11 @@ def _resource(
     if isinstance(output, api_errors.StatusError):
         return responses.refuse(output)
     if kind.scheme is None or kind.scheme.webhook is None:
-        return (yield from _run_verb(Call(api, request, moment, info, kind, user, output)))
+        return (yield from _run_verb(RequestContext(api, request, moment, info, kind, user, output)))
     conversions, replay = Conversions(kind.scheme.webhook, moment), MomentReplay(moment)
     kind = conversions.bind(kind)
     for _ in range(_MAX_CONVERSIONS):
-        call = Call(api, request, replay.restart(), info, kind, user, output)
+        call = RequestContext(api, request, replay.restart(), info, kind, user, output)
         try:
             response = yield from _run_verb(call)
         except ConversionRequired as need:
@@ -169,19 +174,19 @@ def _resource(
 
 def _has_table(info: RequestInfo, kind: ServedKind) -> bool:
     """Whether the endpoint has tables: a resource that can only be created is never listed."""
-    row = kind.subresource(info.subresource) if info.subresource else None
-    return (kind.verbs if row is None else row.verbs) != CREATE
+    subresource = kind.subresource(info.subresource) if info.subresource else None
+    return (kind.verbs if subresource is None else subresource.verbs) != CREATE
 
 
-def _run_verb(call: Call) -> RequestSteps:
-    """Executes the verb of the request."""
+def _run_verb(call: RequestContext) -> RequestSteps:
+    """Executes the verb of the request. Too many defaults of a custom schema are an error of the object's size."""
     try:
         return (yield from _select_verb(call))
     except TooManyDefaults:
         return responses.refused(call, size_limits.too_large())
 
 
-def _select_verb(call: Call) -> RequestSteps:
+def _select_verb(call: RequestContext) -> RequestSteps:
     info, kind = call.info, call.kind
     if kind.deprecated:
         call.warn(kind.deprecated)
@@ -191,7 +196,7 @@ def _select_verb(call: Call) -> RequestSteps:
     if info.subresource:
         return (yield from _subresource(call))
     if not kind.is_stored:
-        return (yield from _create_only(call))
+        return (yield from _not_stored(call))
     if info.verb == "list":
         return (yield from reading.list_objects(call))
     if info.verb == "watch":
@@ -199,7 +204,7 @@ def _select_verb(call: Call) -> RequestSteps:
     return (yield from _ON_RESOURCE[info.verb](call))
 
 
-def _path_problem(call: Call) -> api_errors.StatusError | None:
+def _path_problem(call: RequestContext) -> api_errors.StatusError | None:
     """Refuses names that cannot be part of a key, and an empty namespace (``/namespaces//pods/x``)."""
     name, namespace, verb = call.info.name, call.namespace, call.info.verb
     if verb == "create" and not call.info.subresource:
@@ -213,7 +218,7 @@ def _path_problem(call: Call) -> api_errors.StatusError | None:
     return None
 
 
-def _watch(call: Call) -> RequestSteps:
+def _watch(call: RequestContext) -> RequestSteps:
     list_options = options.list_options(call.query, force_watch=True)
     if isinstance(list_options, api_errors.StatusError):
         return responses.refused(call, list_options)
@@ -222,15 +227,15 @@ def _watch(call: Call) -> RequestSteps:
     return (yield from watcher.watch(call, list_options))
 
 
-def _create_only(call: Call) -> RequestSteps:
-    """Kinds that are not stored: bindings and reviews."""
+def _not_stored(call: RequestContext) -> RequestSteps:
+    """Kinds that are not stored: bindings, reviews and component statuses."""
     if call.info.verb != "create":
-        return responses.refused(call, access_reviews.unsupported(call))
+        return responses.refused(call, access_reviews.component_statuses_unsupported(call))
     create = binding.create if call.kind.kind == "Binding" else access_reviews.create
     return (yield from create(call))
 
 
-def _subresource(call: Call) -> RequestSteps:
+def _subresource(call: RequestContext) -> RequestSteps:
     name, verb = call.info.subresource, call.info.verb
     if name in _UNSUPPORTED:
         if call.api.store.read(call.kind.resource, call.namespace, call.info.name) is None:

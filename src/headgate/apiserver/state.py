@@ -1,7 +1,7 @@
 """The state that all requests share: the tables, the store, the feature gates, and the authenticators.
 
 A :class:`ServerState` is built once, by ``cli/`` or by a test, and passed to ``apiserver/handler.py`` with each
-request. It decides nothing itself.
+request.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from headgate.apiserver.authn.service_account_tokens import ServiceAccountTokens
 from headgate.apiserver.authn.user import UserInfo
 from headgate.apiserver.authz.rbac import RBACAuthorizer
 from headgate.apiserver.custom.catalog import Catalog
-from headgate.apiserver.custom.name_index import DefinitionNameIndex
+from headgate.apiserver.custom.name_index import CRDNameIndex
 from headgate.apiserver.health_checks import HealthChecks
 from headgate.apiserver.kinds.kind import ServedKind
 from headgate.apiserver.kinds.scheme import ConvertObject, KindScheme, scheme_from_schemas
 from headgate.apiserver.kinds.table import KindTable
+from headgate.apiserver.long_objects import LongObjectCache
 from headgate.apiserver.request.messages import AuditLevel
 from headgate.apiserver.webhooks.index import WebhookIndex
 from headgate.kube.feature_gates import FeatureGates
@@ -61,7 +62,7 @@ class ServerState:
         self.schemas: Final = schemas
         self.messages: Final = messages
         self._catalog: Final = Catalog(kinds, schemas, store, conversions or {})
-        self.definition_names: Final = DefinitionNameIndex()
+        self.crd_name_index: Final = CRDNameIndex()
         self.store: Final = store
         self.features: Final = features
         self.accounts: Final = accounts
@@ -77,6 +78,7 @@ class ServerState:
         self.webhooks: Final = WebhookIndex()
         self.allocations: Final = Allocations(store)
         self.health: Final = HealthChecks()
+        self.long_objects: Final = LongObjectCache()
         self._schemes: Final[dict[str, KindScheme]] = {}
 
     @property
@@ -84,16 +86,18 @@ class ServerState:
         """All kinds that are served now, including custom ones."""
         return self._catalog.table
 
-    def prepare_definition(self, item: Item) -> None:
-        """Compiles the staged CustomResourceDefinition ``item``."""
-        self._catalog.prepare(item)
+    def compile_staged_crd(self, item: Item) -> None:
+        """Compiles the staged CustomResourceDefinition ``item``, so that its kinds are ready when it is committed."""
+        self._catalog.compile_staged_crd(item)
 
     def catch_up(self) -> None:
-        """Applies committed changes. The shared tables then stay as they are until the next commit."""
+        """Updates the table of kinds and the RBAC rules from committed changes. Until the next commit they stay the
+        same, so the worker thread can use them."""
         self._catalog.catch_up()
         self.authorizer.catch_up()
 
     def scheme_of(self, kind: ServedKind) -> KindScheme:
+        """How objects of ``kind`` are decoded, defaulted, validated and encoded."""
         scheme = kind.scheme or self._schemes.get(kind.type_name)
         if scheme is None:
             scheme = self._schemes[kind.type_name] = scheme_from_schemas(self.schemas, kind.type_name, kind.gvk)

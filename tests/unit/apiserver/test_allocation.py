@@ -22,7 +22,7 @@ def test_an_address_is_free_again_when_its_service_is_gone() -> None:
     assert server.post(SERVICES, a_service("b", **asked)).status == 201
 
 
-def test_a_dry_run_takes_nothing_and_waits_for_nobody() -> None:
+def test_a_dry_run_allocates_nothing_and_does_not_wait() -> None:
     server = Embedded()
     asked = {"clusterIP": "10.96.7.7"}
     assert server.post(SERVICES, a_service("a", **asked), dryRun="All").status == 201
@@ -39,7 +39,7 @@ def test_what_a_lost_write_held_is_free() -> None:
     assert server.post(SERVICES, a_service("b", **asked)).status == 201
 
 
-def test_the_first_and_the_last_address_of_the_range_are_nobodys() -> None:
+def test_the_first_and_the_last_address_of_the_range_are_not_allocated() -> None:
     server = Embedded()
     for address in ("10.96.0.0", "10.96.255.255", "10.97.0.1"):
         response = server.post(SERVICES, a_service("a", clusterIP=address))

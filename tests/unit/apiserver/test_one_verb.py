@@ -16,6 +16,7 @@ from embedded import Embedded
 from headgate.apiserver.authn.user import UserInfo
 from headgate.apiserver.request.messages import ServerRequest, ServerResponse
 from headgate.apiserver.request.request_info import request_info
+from unit.apiserver.custom.definitions import DEFINITIONS, WIDGETS, a_definition, a_widget
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 CONFIG_MAPS = "/api/v1/namespaces/t/configmaps"
@@ -57,7 +58,8 @@ def a_server_where_user_may(verb: str) -> Embedded:
     server = Embedded(users={"user": UserInfo("user")}, audit_level="Metadata")
     for name in sorted(NAMES):
         server.post(CONFIG_MAPS, config_map(name))
-    rule = {"apiGroups": [""], "resources": ["configmaps", "configmaps/*"], "verbs": [verb]}
+    resources = ["configmaps", "configmaps/odd", "widgets", "widgets/odd"]
+    rule = {"apiGroups": ["", "example.com"], "resources": resources, "verbs": [verb]}
     role = {"metadata": {"name": "one"}, "rules": [rule]}
     assert server.post(f"{RBAC}/clusterroles", role).status == 201
     binding = {
@@ -91,11 +93,23 @@ def send(server: Embedded, method: str, path: str) -> int:
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("name", ["", "/a"])
-def test_a_watch_path_takes_no_write_from_a_user_who_may_only_watch(method: str, name: str) -> None:
+def test_a_watch_path_accepts_no_write_from_a_user_with_only_the_right_to_watch(method: str, name: str) -> None:
     server = a_server_where_user_may("watch")
     before = objects(server)
     assert send(server, method, f"/api/v1/watch/namespaces/t/configmaps{name}") == 405
     assert objects(server) == before
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("path", ["widgets", "namespaces/t/widgets", "namespaces/t/widgets/a"])
+def test_a_watch_path_of_a_custom_kind_changes_nothing(method: str, path: str) -> None:
+    """There is no route for each method of a custom kind: such a request opens a watch, as on kube-apiserver."""
+    server = a_server_where_user_may("watch")
+    assert server.post(DEFINITIONS, a_definition()).status == 201
+    assert server.post(WIDGETS, a_widget()).status == 201
+    before = server.get(WIDGETS).body["items"]
+    assert send(server, method, f"/apis/example.com/v1/watch/{path}") == 200
+    assert server.get(WIDGETS).body["items"] == before
 
 
 @pytest.mark.parametrize("verb", ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"])
@@ -121,6 +135,27 @@ def test_a_request_does_no_more_than_the_one_verb_that_its_user_has(verb: str) -
         if "new" in after:
             server.delete(f"{CONFIG_MAPS}/new")
     assert done == {verb}
+
+
+@pytest.mark.parametrize("name", ["", "/a"])
+def test_a_delete_with_an_empty_namespace_deletes_nothing(name: str) -> None:
+    server = a_server_where_user_may("*")
+    server.post("/api/v1/namespaces", {"metadata": {"name": "other"}})
+    server.post("/api/v1/namespaces/other/configmaps", config_map("c"))
+    before = objects(server)
+    assert send(server, "DELETE", f"/api/v1/namespaces//configmaps{name}") == 400
+    assert objects(server) == before
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("path", [f"{CONFIG_MAPS}/a", f"{WIDGETS}/a"])
+def test_a_subresource_that_the_kind_does_not_have_is_not_taken_for_the_object(method: str, path: str) -> None:
+    server = a_server_where_user_may("*")
+    assert server.post(DEFINITIONS, a_definition()).status == 201
+    assert server.post(WIDGETS, a_widget()).status == 201
+    before = objects(server), server.get(WIDGETS).body["items"]
+    assert send(server, method, f"{path}/odd") == 404
+    assert (objects(server), server.get(WIDGETS).body["items"]) == before
 
 
 def test_the_audit_log_names_the_verb_that_was_authorized_and_executed() -> None:

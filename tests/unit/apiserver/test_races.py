@@ -49,7 +49,7 @@ def a_service(name: str, labels: dict[str, str] | None = None, **spec: Any) -> d
 QUICK = {"quick": "yes"}
 
 
-def test_a_drawn_address_that_another_service_got_meanwhile_is_drawn_anew() -> None:
+def test_another_address_is_drawn_if_another_service_got_the_first_one_meanwhile() -> None:
     server = Embedded()
     others: list[Reply] = []
     interrupted(server, "services", lambda: others.append(server.post(SERVICES, a_service("quick", QUICK))))

@@ -127,7 +127,7 @@ def test_a_revision_from_the_future_is_a_timeout_that_says_to_come_back() -> Non
     assert ("Retry-After", "1") in refused.headers
 
 
-def test_a_paged_list_that_took_too_long_may_go_on_with_what_is_there_now() -> None:
+def test_an_expired_paged_list_may_continue_with_the_present_objects() -> None:
     server = with_maps("a", "b", "c")
     first = server.get(MAPS, limit=1).body
     server.post(MAPS, {"metadata": {"name": "b2"}})

@@ -23,7 +23,9 @@ NAMES = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?", fullmatch=True)
 
 
 @given(namespace=NAMES, name=NAMES, revision=st.integers(1, 2**62), whole_cluster=st.booleans())
-def test_a_token_says_where_the_list_goes_on(namespace: str, name: str, revision: int, whole_cluster: bool) -> None:
+def test_a_continue_token_has_the_position_of_the_list(
+    namespace: str, name: str, revision: int, whole_cluster: bool
+) -> None:
     position = ContinuePosition(Revision(revision), (namespace, name))
     scope = "" if whole_cluster else namespace
     assert decode_token(kind("pods"), scope, encode_token(kind("pods"), scope, position)) == position

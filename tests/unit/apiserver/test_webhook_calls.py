@@ -14,7 +14,7 @@ import pytest
 
 from harness.processes import free_ports
 from harness.webhook_server import Raw, WebhookServer, make_certificates
-from headgate.apiserver.io.webhook_client import MAX_ANSWER_BYTES, WebhookClient
+from headgate.apiserver.io.webhook_client import MAX_RESPONSE_BYTES, WebhookClient
 from headgate.apiserver.request.messages import WebhookAnswer, WebhookCall
 from headgate.http.certificates import CertificateKeyPair
 from headgate.http.server_tls import key_pair_context
@@ -25,7 +25,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebhookServer]:
     with WebhookServer(Path(tmp_path_factory.mktemp("hook"))) as running:
         running.hooks["/echo"] = lambda review: {"got": review}
         running.hooks["/moved"] = lambda review: Raw(status=307, headers={"Location": running.url("/echo")})
-        running.hooks["/huge"] = lambda review: Raw(b"x" * (MAX_ANSWER_BYTES + 1))
+        running.hooks["/huge"] = lambda review: Raw(b"x" * (MAX_RESPONSE_BYTES + 1))
         running.hooks["/late"] = lambda review: Raw(late=True)
         running.hooks["/once"] = lambda review: Raw(b"{}", once=True)
         running.hooks["/cut"] = lambda review: Raw(cut=True)
@@ -47,7 +47,7 @@ def a_call(server: WebhookServer, path: str, ca: bytes | None = None, timeout_s:
     return WebhookCall(server.url(path), b"{}", timeout_s, server.ca if ca is None else ca)
 
 
-def test_an_answer_comes_back_whole(server: WebhookServer) -> None:
+def test_a_response_is_returned_completely(server: WebhookServer) -> None:
     (response,) = called(a_call(server, "/echo?timeout=5s"))
     assert (response.status, response.body, response.content_type) == (200, b'{"got": {}}', "application/json")
     assert (response.problem, response.no_client) == ("", "")
@@ -96,7 +96,7 @@ def test_a_redirect_is_an_answer_and_is_not_followed(server: WebhookServer) -> N
 
 def test_an_answer_without_end_is_cut_off(server: WebhookServer) -> None:
     (response,) = called(a_call(server, "/huge"))
-    assert response.problem == f'Post "{server.url("/huge")}": the answer is longer than {MAX_ANSWER_BYTES} bytes'
+    assert response.problem == f'Post "{server.url("/huge")}": the response is longer than {MAX_RESPONSE_BYTES} bytes'
 
 
 def test_a_webhook_that_hangs_up_is_an_eof(server: WebhookServer) -> None:
@@ -104,7 +104,7 @@ def test_a_webhook_that_hangs_up_is_an_eof(server: WebhookServer) -> None:
     assert response.problem == f'Post "{server.url("/cut")}": EOF'
 
 
-def test_a_stranger_is_not_believed(server: WebhookServer) -> None:
+def test_a_certificate_of_an_unknown_authority_is_rejected(server: WebhookServer) -> None:
     for ca in (b"", make_certificates("another-authority")[0]):
         (response,) = called(a_call(server, "/echo", ca))
         reason = "tls: failed to verify certificate: x509: certificate signed by unknown authority"
@@ -126,7 +126,7 @@ def test_a_bundle_that_is_none_gives_no_client(server: WebhookServer) -> None:
     assert response.no_client == "unable to load root certificates: no valid certificate authority data seen"
 
 
-def test_nobody_there_is_a_refused_connection() -> None:
+def test_without_a_server_the_connection_is_refused() -> None:
     (port,) = free_ports(1)
     (response,) = called(WebhookCall(f"https://127.0.0.1:{port}/x", b"{}", 5, make_certificates("a")[0]))
     assert response.problem == (
@@ -157,12 +157,12 @@ ODD = {
         UNREADABLE + "unexpected EOF",
     ),
     "a compressed body that is too long": (
-        OK + b"Content-Encoding: gzip\r\nConnection: close\r\n\r\n" + gzip.compress(b" " * (MAX_ANSWER_BYTES + 1)),
-        f"the answer is longer than {MAX_ANSWER_BYTES} bytes",
+        OK + b"Content-Encoding: gzip\r\nConnection: close\r\n\r\n" + gzip.compress(b" " * (MAX_RESPONSE_BYTES + 1)),
+        f"the response is longer than {MAX_RESPONSE_BYTES} bytes",
     ),
     "chunks that are too long": (
         OK + b"Transfer-Encoding: chunked\r\n\r\n400000\r\n" + b" " * 0x400000 + b"\r\n0\r\n\r\n",
-        f"the answer is longer than {MAX_ANSWER_BYTES} bytes",
+        f"the response is longer than {MAX_RESPONSE_BYTES} bytes",
     ),
 }
 GOOD = {
@@ -230,7 +230,7 @@ def test_a_deadline_in_a_body_reads_otherwise_than_one_before_it() -> None:
     assert response.problem == UNREADABLE + "context deadline exceeded"
 
 
-def test_a_server_without_tls_is_told_from_one_that_hangs_up_or_says_nothing() -> None:
+def test_a_server_without_tls_is_distinguished_from_a_closed_or_silent_connection() -> None:
     response, url = called_raw(b"HTTP/1.0 400 Bad Request\r\n\r\n", plain=True)
     assert response.problem == f'Post "{url}": http: server gave HTTP response to HTTPS client'
     response, url = called_raw(b"", plain=True)
@@ -239,7 +239,7 @@ def test_a_server_without_tls_is_told_from_one_that_hangs_up_or_says_nothing() -
     assert response.problem == f'Post "{url}": context deadline exceeded'
 
 
-def test_a_reset_is_told_from_an_end() -> None:
+def test_a_reset_is_distinguished_from_the_end_of_a_connection() -> None:
     response, url = called_raw(b"", resets=True)
     assert response.problem == f'Post "{url}": connection reset by peer'
 

@@ -219,7 +219,7 @@ def test_a_webhook_that_takes_all_the_time_ends_the_request() -> None:
     assert limits == [2.0]
 
 
-def test_the_time_left_is_told_in_whole_seconds() -> None:
+def test_the_remaining_time_is_sent_in_whole_seconds() -> None:
     def quick(call: WebhookCall) -> WebhookAnswer:
         urls.append(call.url)
         return WebhookAnswer(problem="no", took_s=0.5)
@@ -233,7 +233,7 @@ def test_the_time_left_is_told_in_whole_seconds() -> None:
 
 def test_a_side_effect_forbids_dry_runs() -> None:
     server = a_server(VALIDATING, says)
-    stored = server.api.store.peek("validatingwebhookconfigurations.admissionregistration.k8s.io", "", "c")
+    stored = server.api.store.read_applied("validatingwebhookconfigurations.admissionregistration.k8s.io", "", "c")
     assert stored is not None
     some = stored.data.replace(b'"sideEffects":"None"', b'"sideEffects":"Some"')
     assert some != stored.data

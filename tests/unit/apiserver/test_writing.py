@@ -34,7 +34,7 @@ def test_readers_do_not_see_what_is_not_on_disk() -> None:
 
 
 class Counting(Embedded):
-    """Counts how often somebody waits for the disk."""
+    """Counts how often a request waits for the disk."""
 
     waits = 0
 
@@ -159,7 +159,7 @@ def test_what_needs_a_kubelet_is_refused_by_name() -> None:
 
 
 @pytest.mark.parametrize("path", [f"{MAPS}/a", MAPS])
-def test_what_another_is_deleting_is_told_only_when_readers_can_see_it(path: str) -> None:
+def test_a_concurrent_deletion_is_reported_only_when_readers_can_see_it(path: str) -> None:
     server = Embedded()
     server.post(MAPS, {"metadata": {"name": "a"}})
 

@@ -1,16 +1,18 @@
-"""Admission, called around every write.
+"""The admission chain, which runs for every write: mutating admission, and later validating admission.
 
-``admit_*`` functions may change the new object before it is prepared and validated; ``validate_*`` functions only
-refuse, after everything else. Both are generators: a webhook may have to be called, and other writes go on until it
+``admit_*`` functions may change the new object before it is prepared and validated; ``validate_*`` functions may only
+refuse it, after all other steps. Both are generators: they may call webhooks. Other writes may happen until a webhook
 responds, so the caller reads the store again afterwards. The built-in plugins are pure functions in
-``apiserver/admission_plugins/``; this module gives them an ``ObjectLister``. After them run the plugins that the server
-was started with (``ServerState.extra_plugins``), then webhooks (``webhook_dispatch.py``). If a webhook changed the
-object, all plugins run once more.
+``apiserver/admission_plugins/``; this module passes them an ``ObjectLister`` to read other objects with. If they read
+long objects, they run again in the worker thread. The plugins that the server was started with
+(``ServerState.extra_plugins``) run next, then the webhooks (``webhook_dispatch.py``). If a webhook changed the object,
+all plugins run once more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+import sys
+from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -19,13 +21,13 @@ from headgate.apimachinery.apply import read_entries
 from headgate.apiserver.admission import webhook_dispatch
 from headgate.apiserver.admission_plugins import service_account
 from headgate.apiserver.admission_plugins.attributes import AdmissionAttributes, ObjectLister, Operation
-from headgate.apiserver.call import Call
 from headgate.apiserver.registry import definition_status, stored_objects
 from headgate.apiserver.request import options
-from headgate.apiserver.request.messages import Effect, WaitRevision
+from headgate.apiserver.request.messages import LONG_BYTES, ContinueInThread, Effect, WaitRevision
+from headgate.apiserver.request_context import RequestContext
 from headgate.apiserver.webhooks.configuration import RESOURCES, unsupported
 from headgate.apiserver.webhooks.reviewed_write import ReviewedWrite
-from headgate.store import Revision, Store
+from headgate.store import Item, Revision, Store
 
 Object = dict[str, Any]
 AdmitSteps = Generator[Effect, Any, "Object | api_errors.StatusError"]
@@ -34,40 +36,40 @@ ValidateSteps = Generator[Effect, Any, "api_errors.StatusError | None"]
 _CACHED_OBJECTS: Final = 1024
 _RETRY_S: Final = 0.15
 _MAX_ATTEMPTS: Final = 9
-_MAX_WAKES: Final = 500  # each commit of another write is one
+_MAX_WAKES: Final = 500  # a commit of any other write also ends a wait, so waits are limited, too
 _CONFIGURATIONS: Final = frozenset(RESOURCES.values())
 
 
-def admit_create(call: Call, obj: Object) -> AdmitSteps:
+def admit_create(call: RequestContext, obj: Object) -> AdmitSteps:
     """Returns ``obj``, perhaps changed, or a new object."""
-    refusal = definition_status.refusal(call, obj) if call.kind.scheme is not None else None
+    refusal = definition_status.refusal(call, obj) if call.kind.is_custom_resource else None
     if refusal is not None:
         return refusal
     return (yield from _admit(call, _attributes(call, "CREATE", obj), obj, None))
 
 
-def has_webhooks(call: Call, operation: Operation) -> bool:
+def has_webhooks(call: RequestContext, operation: Operation) -> bool:
     """Whether a webhook may match this write. Some objects are built only for webhooks."""
     return any(webhook_dispatch.matching(call, phase, operation) for phase in RESOURCES)
 
 
-def admit_update(call: Call, new: Object, old: Object) -> AdmitSteps:
+def admit_update(call: RequestContext, new: Object, old: Object) -> AdmitSteps:
     return (yield from _admit(call, _attributes(call, "UPDATE", new), new, old))
 
 
-def validate_create(call: Call, obj: Object) -> ValidateSteps:
+def validate_create(call: RequestContext, obj: Object) -> ValidateSteps:
     return (yield from _validate(call, _attributes(call, "CREATE", obj), obj, None))
 
 
-def validate_update(call: Call, new: Object, old: Object) -> ValidateSteps:
+def validate_update(call: RequestContext, new: Object, old: Object) -> ValidateSteps:
     return (yield from _validate(call, _attributes(call, "UPDATE", new), new, old))
 
 
-def validate_delete(call: Call, obj: Object, delete_options: options.DeleteOptions) -> ValidateSteps:
+def validate_delete(call: RequestContext, obj: Object, delete_options: options.DeleteOptions) -> ValidateSteps:
     """A delete has no object to change, so both phases run one after the other."""
-    attributes, lister = _attributes(call, "DELETE", obj, dry_run=delete_options.dry_run), _lister(call)
-    refusal = _run_mutating_plugins(call, attributes, {}, obj, lister) or _run_validating_plugins(
-        call, attributes, {}, obj, lister
+    attributes = _attributes(call, "DELETE", obj, dry_run=delete_options.dry_run)
+    refusal = (yield from _run_mutating_plugins(call, attributes, {}, obj)) or (
+        yield from _run_validating_plugins(call, attributes, {}, obj)
     )
     if refusal is not None:
         return refusal
@@ -83,10 +85,9 @@ def validate_delete(call: Call, obj: Object, delete_options: options.DeleteOptio
     return (yield from webhook_dispatch.validate(call, write, matches, None, obj)) if matches else None
 
 
-def _admit(call: Call, attributes: AdmissionAttributes, new: Object, old: Object | None) -> AdmitSteps:
-    lister = _lister(call)
-    yield from _wait_for_account(call, attributes, new, lister)
-    refusal = _run_mutating_plugins(call, attributes, new, old, lister)
+def _admit(call: RequestContext, attributes: AdmissionAttributes, new: Object, old: Object | None) -> AdmitSteps:
+    yield from _wait_for_account(call, attributes, new)
+    refusal = yield from _run_mutating_plugins(call, attributes, new, old)
     if refusal is not None:
         return refusal
     matches = webhook_dispatch.matching(call, "mutating", attributes.operation)
@@ -95,7 +96,7 @@ def _admit(call: Call, attributes: AdmissionAttributes, new: Object, old: Object
     write, reinvocation = _reviewed_write(call, attributes), webhook_dispatch.ReinvocationContext()
     admitted = yield from webhook_dispatch.mutate(call, write, matches, new, old, reinvocation)
     if reinvocation.changed and isinstance(admitted, dict):
-        refusal = _run_mutating_plugins(call, attributes, admitted, old, lister)
+        refusal = yield from _run_mutating_plugins(call, attributes, admitted, old)
         if refusal is not None:
             return refusal
         reinvocation.is_reinvocation = True
@@ -106,13 +107,17 @@ def _admit(call: Call, attributes: AdmissionAttributes, new: Object, old: Object
 
 
 def _wait_for_account(
-    call: Call, attributes: AdmissionAttributes, new: Object, lister: ObjectLister
+    call: RequestContext, attributes: AdmissionAttributes, new: Object
 ) -> Generator[Effect, Any, None]:
-    """A controller creates the account of a new namespace. A pod that is created earlier waits for it, as on
-    kube-apiserver, which checks every 0.1 to 0.2 s, ten times in all."""
+    """Waits until the default service account of the namespace exists, if a new pod needs it.
+
+    A controller creates the account of a new namespace, and a pod may be created earlier. kube-apiserver checks every
+    0.1 to 0.2 s, ten times in all.
+    """
     if service_account.PLUGIN in call.api.disabled_plugins:
         return
     store, attempts = call.api.store, 0
+    lister = _StoreLister(store, sys.maxsize)
     for _ in range(_MAX_WAKES):
         if attempts == _MAX_ATTEMPTS or not service_account.needs_default_account(attributes, new, lister):
             return
@@ -121,22 +126,39 @@ def _wait_for_account(
 
 
 def _run_mutating_plugins(
-    call: Call, attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
-) -> api_errors.StatusError | None:
-    return call.api.plugins.mutate(attributes, new, old, lister) or call.api.extra_plugins.mutate(
-        attributes, new, old, lister
-    )
+    call: RequestContext, attributes: AdmissionAttributes, new: Object, old: Object | None
+) -> ValidateSteps:
+    plugins, extra, before = call.api.plugins, call.api.extra_plugins, dict(new)
+
+    def run(lister: ObjectLister) -> api_errors.StatusError | None:
+        new.clear()  # undo an earlier run in the event loop; plugins replace top-level fields and do not change values
+        new.update(before)
+        return plugins.mutate(attributes, new, old, lister) or extra.mutate(attributes, new, old, lister)
+
+    return (yield from _run_plugins(call, run))
 
 
 def _run_validating_plugins(
-    call: Call, attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
-) -> api_errors.StatusError | None:
-    return call.api.plugins.validate(attributes, new, old, lister) or call.api.extra_plugins.validate(
-        attributes, new, old, lister
-    )
+    call: RequestContext, attributes: AdmissionAttributes, new: Object, old: Object | None
+) -> ValidateSteps:
+    plugins, extra = call.api.plugins, call.api.extra_plugins
+
+    def run(lister: ObjectLister) -> api_errors.StatusError | None:
+        return plugins.validate(attributes, new, old, lister) or extra.validate(attributes, new, old, lister)
+
+    return (yield from _run_plugins(call, run))
 
 
-def _with_valid_managed_fields(call: Call, admitted: Object, before: Object) -> Object:
+def _run_plugins(call: RequestContext, run: Callable[[ObjectLister], api_errors.StatusError | None]) -> ValidateSteps:
+    """Runs plugins in the event loop. If they read too many bytes, runs them again in the worker thread."""
+    try:
+        return run(_StoreLister(call.api.store, LONG_BYTES))
+    except _TooManyBytes:
+        yield ContinueInThread()
+    return run(_StoreLister(call.api.store, sys.maxsize))
+
+
+def _with_valid_managed_fields(call: RequestContext, admitted: Object, before: Object) -> Object:
     """The object, with the former ``managedFields`` if a webhook made them invalid."""
     metadata = admitted["metadata"]
     problem = read_entries(metadata.get("managedFields"))
@@ -149,8 +171,8 @@ def _with_valid_managed_fields(call: Call, admitted: Object, before: Object) -> 
     return {**admitted, "metadata": {**metadata, "managedFields": before["metadata"].get("managedFields") or []}}
 
 
-def _validate(call: Call, attributes: AdmissionAttributes, new: Object, old: Object | None) -> ValidateSteps:
-    refusal = _run_validating_plugins(call, attributes, new, old, _lister(call))
+def _validate(call: RequestContext, attributes: AdmissionAttributes, new: Object, old: Object | None) -> ValidateSteps:
+    refusal = yield from _run_validating_plugins(call, attributes, new, old)
     if refusal is not None:
         return refusal
     if call.kind.resource in _CONFIGURATIONS and (problem := unsupported(new)):
@@ -161,8 +183,10 @@ def _validate(call: Call, attributes: AdmissionAttributes, new: Object, old: Obj
     return (yield from webhook_dispatch.validate(call, _reviewed_write(call, attributes), matches, new, old))
 
 
-def _reviewed_write(call: Call, attributes: AdmissionAttributes, options_object: Object | None = None) -> ReviewedWrite:
-    """The write as webhooks see it: the namespace of a Namespace is its own name."""
+def _reviewed_write(
+    call: RequestContext, attributes: AdmissionAttributes, options_object: Object | None = None
+) -> ReviewedWrite:
+    """The write as webhooks see it. The namespace of a write of a Namespace is the name of that Namespace."""
     kind = "CreateOptions" if attributes.operation == "CREATE" else "UpdateOptions"
     return ReviewedWrite(
         operation=attributes.operation,
@@ -176,7 +200,9 @@ def _reviewed_write(call: Call, attributes: AdmissionAttributes, options_object:
     )
 
 
-def _attributes(call: Call, operation: Operation, obj: Object, *, dry_run: bool | None = None) -> AdmissionAttributes:
+def _attributes(
+    call: RequestContext, operation: Operation, obj: Object, *, dry_run: bool | None = None
+) -> AdmissionAttributes:
     return AdmissionAttributes(
         operation=operation,
         resource=call.resource,
@@ -187,32 +213,44 @@ def _attributes(call: Call, operation: Operation, obj: Object, *, dry_run: bool 
         user=call.user.name,
         dry_run="All" in call.query.get("dryRun", ()) if dry_run is None else dry_run,
         warn=call.warn,
+        groups=call.user.groups,
     )
 
 
-def _lister(call: Call) -> _StoreLister:
-    return _StoreLister(call.api.store)
+class _TooManyBytes(Exception):
+    """The plugins read more than the limit of their lister."""
 
 
 class _StoreLister:
-    """The applied head, which includes staged writes."""
+    """An ``ObjectLister`` that includes staged writes.
 
-    __slots__ = ("_store",)
+    The objects that plugins read may have at most ``max_bytes`` in total, because there may be many: a pod is checked
+    against all LimitRanges of its namespace, and gets all tolerations of its RuntimeClass.
+    """
 
-    def __init__(self, store: Store) -> None:
+    __slots__ = ("_remaining_bytes", "_store")
+
+    def __init__(self, store: Store, max_bytes: int) -> None:
         self._store: Final = store
+        self._remaining_bytes = max_bytes
 
     def get(self, resource: str, namespace: str, name: str) -> Object | None:
-        item = self._store.peek(resource, namespace, name)
-        return None if item is None else _decoded(item.data)
+        item = self._store.read_applied(resource, namespace, name)
+        return None if item is None else self._decode(item)
 
     def labels(self, resource: str, namespace: str, name: str) -> Mapping[str, str] | None:
-        item = self._store.peek(resource, namespace, name)
+        item = self._store.read_applied(resource, namespace, name)
         return None if item is None else item.labels
 
     def list(self, resource: str, namespace: str | None) -> Iterator[Object]:
-        for item in self._store.peek_all(resource, namespace):
-            yield _decoded(item.data)
+        for item in self._store.list_applied(resource, namespace):
+            yield self._decode(item)
+
+    def _decode(self, item: Item) -> Object:
+        self._remaining_bytes -= len(item.data)
+        if self._remaining_bytes < 0:
+            raise _TooManyBytes
+        return _decoded(item.data)
 
 
 @lru_cache(_CACHED_OBJECTS)

@@ -14,8 +14,8 @@ from headgate.apimachinery import api_errors
 from headgate.apimachinery.api_errors import AuthorizationAttributes
 from headgate.apiserver.authz.rbac import BINDINGS, CLUSTER_BINDINGS, CLUSTER_ROLES, ROLES, aggregate, binding_of
 from headgate.apiserver.authz.rules import ALL, PolicyRule, described, rules_of, uncovered
-from headgate.apiserver.call import Call
 from headgate.apiserver.registry import stored_objects
+from headgate.apiserver.request_context import RequestContext
 from headgate.kube.field_errors import quote, quoted_list
 
 Object = dict[str, Any]
@@ -26,8 +26,8 @@ _ALL_RIGHTS: Final = (PolicyRule((ALL,), (ALL,), (ALL,)), PolicyRule((ALL,), url
 _GC_FIELDS: Final = ("ownerReferences", "finalizers", "managedFields", "selfLink")
 
 
-def may_create(call: Call) -> api_errors.StatusError | None:
-    """Whether a write that turns out to create an object was authorized to create it."""
+def check_create_permission(call: RequestContext) -> api_errors.StatusError | None:
+    """The error if a PUT or PATCH creates an object and the user has no right to create it."""
     info, kind = call.info, call.kind
     if info.verb == "create" or call.user.is_master:
         return None
@@ -38,8 +38,8 @@ def may_create(call: Call) -> api_errors.StatusError | None:
     return None if decision.allowed else api_errors.access_denied(attributes, decision.reason)
 
 
-def check_escalation(call: Call, new: Object, old: Object | None) -> api_errors.StatusError | None:
-    """Whether the user may write this role or binding; other kinds grant nothing."""
+def check_escalation(call: RequestContext, new: Object, old: Object | None) -> api_errors.StatusError | None:
+    """The error if the user may not write this role or binding. Other kinds grant no rights."""
     if call.kind.group != _GROUP or call.user.is_master:
         return None
     if old is not None and _changes_only_gc_fields(call, new, old):
@@ -51,20 +51,20 @@ def check_escalation(call: Call, new: Object, old: Object | None) -> api_errors.
     return None
 
 
-def _changes_only_gc_fields(call: Call, new: Object, old: Object) -> bool:
-    def rest(obj: Object) -> Object:
+def _changes_only_gc_fields(call: RequestContext, new: Object, old: Object) -> bool:
+    def without_gc_fields(obj: Object) -> Object:
         kept = {field: value for field, value in obj["metadata"].items() if field not in _GC_FIELDS}
-        return stored_objects.canonical(call.api, call.kind, {**obj, "metadata": kept})
+        return stored_objects.wire_form(call.api, call.kind, {**obj, "metadata": kept})
 
-    return rest(new) == rest(old)
+    return without_gc_fields(new) == without_gc_fields(old)
 
 
-def _may(call: Call, verb: str, group: str, resource: str, name: str) -> bool:
+def _may(call: RequestContext, verb: str, group: str, resource: str, name: str) -> bool:
     attributes = AuthorizationAttributes(call.user.name, verb, group, resource, "", call.namespace, name)
     return call.api.authorizer.decide(call.user, attributes).allowed
 
 
-def _check_role(call: Call, new: Object, old: Object | None) -> api_errors.StatusError | None:
+def _check_role(call: RequestContext, new: Object, old: Object | None) -> api_errors.StatusError | None:
     if _may(call, "escalate", _GROUP, call.kind.plural, call.info.name):
         return None
     name = new["metadata"].get("name", "")
@@ -81,7 +81,7 @@ def _aggregates(role: Object | None) -> bool:
     return bool(((role or {}).get("aggregationRule") or {}).get("clusterRoleSelectors"))
 
 
-def _check_binding(call: Call, new: Object) -> api_errors.StatusError | None:
+def _check_binding(call: RequestContext, new: Object) -> api_errors.StatusError | None:
     with_namespace = {**new, "metadata": {**new["metadata"], "namespace": call.namespace}}
     binding = binding_of(with_namespace)
     resource = {"ClusterRole": "clusterroles", "Role": "roles"}.get(binding.role_kind)
@@ -91,18 +91,17 @@ def _check_binding(call: Call, new: Object) -> api_errors.StatusError | None:
         return None
     rules = call.api.authorizer.rules(binding)
     if rules is None:
-        return api_errors.not_found(
-            call.resource, binding.role_name
-        )  # kube-apiserver also names the resource of the request here
+        # As in kube-apiserver, the error names the resource of the request (rolebindings), not that of the role.
+        return api_errors.not_found(call.resource, binding.role_name)
     problem = _missing_rights_problem(call, rules)
     return None if problem is None else api_errors.forbidden(call.resource, binding.name, problem)
 
 
-def _missing_rights_problem(call: Call, wanted: Sequence[PolicyRule]) -> str | None:
-    """The text of the refusal, with the rights in ``wanted`` that the user does not have; None if there are none."""
+def _missing_rights_problem(call: RequestContext, requested: Sequence[PolicyRule]) -> str | None:
+    """The text of the refusal, with the rights in ``requested`` that the user does not have; None if there are none."""
     user = call.user
-    grants = call.api.authorizer.grants(user, call.namespace)
-    missing = uncovered([rule for rule, _, _ in grants.rules], wanted)
+    effective = call.api.authorizer.effective_rules(user, call.namespace)
+    missing = uncovered([rule for rule, _, _ in effective.rules], requested)
     if missing is None:
         return (
             f"user {quote(user.name)} is attempting to grant more combinations of verbs, resources and names than are"
@@ -114,7 +113,7 @@ def _missing_rights_problem(call: Call, wanted: Sequence[PolicyRule]) -> str | N
         f"user {quote(user.name)} (groups={quoted_list(user.groups)}) is attempting to grant RBAC permissions"
         " not currently held:\n" + "\n".join(described(missing))
     )
-    if grants.absent_roles:
-        absent = [f"{call.resource} {quote(name)} not found" for _, name in grants.absent_roles]
+    if effective.absent_roles:
+        absent = [f"{call.resource} {quote(name)} not found" for _, name in effective.absent_roles]
         text += f"; resolution errors: [{aggregate(absent)}]"
     return text

@@ -1,8 +1,8 @@
 """Calls the webhooks that match a write: mutating ones one after the other, validating ones in parallel.
 
-A generator yields the calls and is sent the responses; other writes go on meanwhile, and the caller handles that. The
-``failurePolicy`` of a webhook decides when it cannot be called or its response is invalid; a webhook that denies ends
-the write. If no webhook matches, nothing is yielded.
+The functions are generators: they yield the calls and get the responses. Other writes may happen meanwhile, which the
+caller handles. If a webhook cannot be called or its response is invalid, its ``failurePolicy`` decides. If a webhook
+denies the write, the write is refused. If no webhook matches, nothing is yielded.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from headgate.apiserver.admission.webhook_request import (
     selectors_match,
 )
 from headgate.apiserver.admission.webhook_review import ReviewResult
-from headgate.apiserver.call import Call
 from headgate.apiserver.request.messages import Effect
+from headgate.apiserver.request_context import RequestContext
 from headgate.apiserver.webhooks.configuration import AdmissionWebhook, Phase
 from headgate.apiserver.webhooks.index import WebhookMatch
 from headgate.apiserver.webhooks.reviewed_write import ReviewedWrite
@@ -33,16 +33,20 @@ ValidateSteps = Generator[Effect, Any, "api_errors.StatusError | None"]
 
 
 class ReinvocationContext:
-    """Mutating webhooks may be called twice: those with a reinvocation policy, if a later one changed the object."""
+    """Which mutating webhooks are called a second time.
+
+    A webhook with ``reinvocationPolicy: IfNeeded`` is called again if a later webhook, or a plugin, changed the object.
+    """
 
     def __init__(self) -> None:
         self.is_reinvocation = False
         self.changed = False
-        self._last: Object | None = None
+        self._last: Object | None = None  # the object after the first round of webhooks
         self._called: set[str] = set()
         self._to_reinvoke: set[str] = set()
 
     def begin(self, new: Object | None) -> None:
+        """A round of webhooks begins. In the second round, plugins may have changed the object before it."""
         if self.is_reinvocation and new != self._last:
             self._require_reinvocation()
 
@@ -65,14 +69,14 @@ class ReinvocationContext:
         self._called.clear()
 
 
-def matching(call: Call, phase: Phase, operation: str) -> tuple[WebhookMatch, ...]:
+def matching(call: RequestContext, phase: Phase, operation: str) -> tuple[WebhookMatch, ...]:
     """The webhooks whose rules match. Selectors are checked before each call."""
     api = call.api
     return api.webhooks.matching(api.store, api.kinds, phase, operation, call.kind, call.info.subresource)
 
 
 def mutate(
-    call: Call,
+    call: RequestContext,
     write: ReviewedWrite,
     matches: Sequence[WebhookMatch],
     new: Object | None,
@@ -101,7 +105,7 @@ def mutate(
 
 
 def _mutate_once(
-    call: Call, write: ReviewedWrite, match: WebhookMatch, new: Object | None, old: Object | None
+    call: RequestContext, write: ReviewedWrite, match: WebhookMatch, new: Object | None, old: Object | None
 ) -> Generator[Effect, Any, WebhookPatchResult | WebhookFailure | api_errors.StatusError]:
     prepared = prepare_call(call, write, match, new, old)
     if not isinstance(prepared, PreparedWebhookCall):
@@ -117,7 +121,7 @@ def _mutate_once(
 
 
 def validate(
-    call: Call, write: ReviewedWrite, matches: Sequence[WebhookMatch], new: Object | None, old: Object | None
+    call: RequestContext, write: ReviewedWrite, matches: Sequence[WebhookMatch], new: Object | None, old: Object | None
 ) -> ValidateSteps:
     """The first refusal in the order of the webhooks. All of them are called."""
     hooks: list[tuple[AdmissionWebhook, PreparedWebhookCall | WebhookFailure | api_errors.StatusError]] = []
@@ -146,7 +150,7 @@ def validate(
 
 
 def _refusal(
-    call: Call, hook: AdmissionWebhook, result: ReviewResult | WebhookFailure | api_errors.StatusError
+    call: RequestContext, hook: AdmissionWebhook, result: ReviewResult | WebhookFailure | api_errors.StatusError
 ) -> api_errors.StatusError | None:
     if isinstance(result, WebhookFailure):
         return None if hook.ignores_failure else result.error(hook)

@@ -13,9 +13,9 @@ from headgate.apimachinery.patch.json_patch import apply_json_patch
 from headgate.apimachinery.patch.result import PatchError
 from headgate.apiserver.admission.webhook_request import WebhookFailure, body_kind, webhook_object
 from headgate.apiserver.admission.webhook_review import JSON_PATCH, ReviewResult
-from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.kind import ServedKind
 from headgate.apiserver.registry import request_bodies, stored_objects
+from headgate.apiserver.request_context import RequestContext
 from headgate.apiserver.webhooks.index import WebhookMatch
 from headgate.apiserver.webhooks.reviewed_write import ReviewedWrite
 from headgate.kube import field_errors
@@ -29,7 +29,7 @@ class WebhookPatchResult(msgspec.Struct, frozen=True):
 
 
 def apply_webhook_patch(
-    call: Call, write: ReviewedWrite, match: WebhookMatch, new: Object | None, result: ReviewResult
+    call: RequestContext, write: ReviewedWrite, match: WebhookMatch, new: Object | None, result: ReviewResult
 ) -> WebhookPatchResult | WebhookFailure | api_errors.StatusError:
     """``new`` (``None`` for a delete) with the patch of this webhook."""
     if not result.patch:
@@ -59,10 +59,10 @@ def _operations(patch: bytes) -> list[Any] | str:
 
 
 def _apply(
-    call: Call, write: ReviewedWrite, kind: ServedKind, new: Object, operations: list[Any]
+    call: RequestContext, write: ReviewedWrite, kind: ServedKind, new: Object, operations: list[Any]
 ) -> WebhookPatchResult | api_errors.StatusError:
     before = webhook_object(call, write, kind, new)
-    patched = apply_json_patch(before, operations, checked=False)
+    patched = apply_json_patch(before, operations, strict_decoding=False)
     if isinstance(patched, PatchError):
         return api_errors.internal_error(patched.detail or patched.message)
     body = body_kind(call, kind, write.subresource)
@@ -76,6 +76,6 @@ def _apply(
         return api_errors.internal_error(decoded.error)
     obj = decoded.obj
     obj.setdefault("metadata", {})
-    changed = stored_objects.canonical(call.api, body, obj) != before
+    changed = stored_objects.wire_form(call.api, body, obj) != before
     scheme.default(obj)
     return WebhookPatchResult(stored_objects.converted(kind, write.kind, obj) if body is kind else obj, changed)

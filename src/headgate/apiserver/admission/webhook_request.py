@@ -14,16 +14,17 @@ import msgspec
 
 from headgate.apimachinery import api_errors
 from headgate.apiserver.admission.webhook_review import ReviewResult, decode_review, make_review, review_result
-from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.kind import ServedKind
-from headgate.apiserver.kinds.rows.row import row
+from headgate.apiserver.kinds.rows.row import builtin_kind
 from headgate.apiserver.registry import stored_objects
 from headgate.apiserver.request.messages import CallWebhooks, Effect, WebhookAnswer, WebhookCall
+from headgate.apiserver.request_context import RequestContext
 from headgate.apiserver.webhooks import call_errors
 from headgate.apiserver.webhooks.configuration import AdmissionWebhook
 from headgate.apiserver.webhooks.index import WebhookMatch
 from headgate.apiserver.webhooks.reviewed_write import ReviewedWrite
 from headgate.kube import field_errors
+from headgate.kube.serializer.json_decoder import has_floats, with_go_numbers
 
 Object = dict[str, Any]
 
@@ -48,7 +49,7 @@ class WebhookFailure(msgspec.Struct, frozen=True):
 
 
 def selectors_match(
-    call: Call, write: ReviewedWrite, hook: AdmissionWebhook, new: Object | None, old: Object | None
+    call: RequestContext, write: ReviewedWrite, hook: AdmissionWebhook, new: Object | None, old: Object | None
 ) -> bool | api_errors.StatusError:
     """Whether the selectors of the webhook match the namespace, and the old or the new object."""
     is_namespace = write.kind.plural == "namespaces"
@@ -56,7 +57,7 @@ def selectors_match(
         if is_namespace and not write.subresource and new is not None:
             labels = new["metadata"].get("labels")
         else:
-            item = call.api.store.peek("namespaces", "", write.namespace)
+            item = call.api.store.read_applied("namespaces", "", write.namespace)
             if item is None:
                 return api_errors.not_found(api_errors.GroupResource("", "namespaces"), write.namespace)
             labels = item.labels
@@ -68,7 +69,7 @@ def selectors_match(
 
 
 def prepare_call(
-    call: Call, write: ReviewedWrite, match: WebhookMatch, new: Object | None, old: Object | None
+    call: RequestContext, write: ReviewedWrite, match: WebhookMatch, new: Object | None, old: Object | None
 ) -> PreparedWebhookCall | WebhookFailure | api_errors.StatusError:
     hook = match.hook
     if write.dry_run and not hook.dry_runs:
@@ -80,7 +81,7 @@ def prepare_call(
         return _timeout_error(call)
     url = f"{hook.url}?timeout={math.ceil(limit_s)}s"
     if hook.service is not None:
-        found = call.api.store.peek("services", hook.service.namespace, hook.service.name) is not None
+        found = call.api.store.read_applied("services", hook.service.namespace, hook.service.name) is not None
         problem = _NO_NETWORK if found else f"service {field_errors.quote(hook.service.name)} not found"
         return WebhookFailure(f'failed to call webhook: Post "{url}": {problem}')
     uid = call.moment.new_uid()
@@ -90,32 +91,35 @@ def prepare_call(
     return PreparedWebhookCall(uid, WebhookCall(url, review, limit_s, hook.ca_bundle))
 
 
-def body_kind(call: Call, kind: ServedKind, subresource: str) -> ServedKind:
+def body_kind(call: RequestContext, kind: ServedKind, subresource: str) -> ServedKind:
     """The kind of the body of a request to this endpoint."""
     sub = kind.subresource(subresource) if subresource else None
     if sub is None or sub.kind == kind.kind:
         return kind
-    return call.api.kinds.by_gvk(sub.gvk) or row(sub.gvk.api_version, sub.kind, f"{sub.kind.lower()}s", "Namespaced")
-
-
-def webhook_object(call: Call, write: ReviewedWrite, kind: ServedKind, obj: Object) -> Object:
-    """``obj`` in the version for the webhook."""
-    body = body_kind(call, kind, write.subresource)
-    return stored_objects.canonical(
-        call.api, body, stored_objects.converted(write.kind, kind, obj) if body is kind else obj
+    return call.api.kinds.by_gvk(sub.gvk) or builtin_kind(
+        sub.gvk.api_version, sub.kind, f"{sub.kind.lower()}s", "Namespaced"
     )
 
 
+def webhook_object(call: RequestContext, write: ReviewedWrite, kind: ServedKind, obj: Object) -> Object:
+    """``obj`` in the version for the webhook."""
+    body = body_kind(call, kind, write.subresource)
+    wire = stored_objects.wire_form(
+        call.api, body, stored_objects.converted(write.kind, kind, obj) if body is kind else obj
+    )
+    return with_go_numbers(wire) if kind.scheme is not None and has_floats(wire) else wire
+
+
 def call_webhooks(
-    call: Call, calls: tuple[WebhookCall, ...]
+    call: RequestContext, calls: tuple[WebhookCall, ...]
 ) -> Generator[Effect, Any, Sequence[WebhookAnswer] | api_errors.StatusError]:
     """Makes the calls, and subtracts their duration from the time limit of the request."""
     responses: Sequence[WebhookAnswer] = yield CallWebhooks(calls)
-    call.wait(max(response.took_s for response in responses))
+    call.add_waited(max(response.took_s for response in responses))
     return responses if call.time_left_s > _TIMER_SLACK_S else _timeout_error(call)
 
 
-def _timeout_error(call: Call) -> api_errors.StatusError:
+def _timeout_error(call: RequestContext) -> api_errors.StatusError:
     return api_errors.request_deadline_exceeded() if call.query.get("timeout") else api_errors.timeout(_TIMEOUT_TEXT)
 
 

@@ -131,17 +131,17 @@ def _resource(kind: ServedKind) -> Object:
 
 
 def decode_review(version: str, body: bytes) -> Object | str:
-    """The response as a review, or why it is invalid."""
+    """The AdmissionReview of the response body; a ``str`` says why the body is invalid."""
     parsed = codec.decode_json(body)
     named = codec.interpret(parsed)
     if isinstance(named, str):
         return named
-    wanted = GroupVersionKind(_GROUP, version, _KIND)
+    expected = GroupVersionKind(_GROUP, version, _KIND)
     group, named_version = (named.group, named.version) if named.version else (_GROUP, version)
     actual = GroupVersionKind(group, named_version, named.kind or _KIND)
     if actual not in _RESPONSE_SCHEMAS.kinds:
         return request_bodies.unregistered(actual)
-    if actual != wanted:
+    if actual != expected:
         return f"converting ({actual.version}.{_KIND}) to ({version}.{_KIND}): unknown conversion"
     decoded = codec.convert(_RESPONSE_SCHEMAS, _KIND, parsed.value)
     if decoded.error is not None:
@@ -150,7 +150,7 @@ def decode_review(version: str, body: bytes) -> Object | str:
 
 
 def review_result(review: Object, version: str, uid: str, hook: str, *, mutating: bool) -> ReviewResult | str:
-    """The result of the response of the webhook ``hook``, or why the response is invalid."""
+    """The result of the webhook ``hook``; a ``str`` says why its response is invalid."""
     response: Object | None = review.get("response")
     if response is None:
         return "webhook response was absent"

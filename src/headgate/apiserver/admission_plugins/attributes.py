@@ -1,4 +1,4 @@
-"""The input of an admission plugin: the request in the terms of admission, and a view of the cluster.
+"""The input of an admission plugin: the attributes of the request, and a lister of other objects.
 
 :class:`AdmissionAttributes` describes the operation, the user and the endpoint. :class:`ObjectLister` reads other
 objects; the objects that it returns must not be changed. ``apiserver/admission/admission_chain.py`` builds both. The
@@ -27,7 +27,7 @@ def _discard(*texts: str) -> None:
 class AdmissionAttributes(msgspec.Struct, frozen=True):
     """One write. ``resource`` is the plural with its group; an object whose name the server generates has no name.
 
-    ``warn`` sends the client a warning that does not stop the write.
+    ``warn`` sends the client a warning that does not stop the write. ``groups`` are those of the user.
     """
 
     operation: Operation
@@ -39,6 +39,7 @@ class AdmissionAttributes(msgspec.Struct, frozen=True):
     user: str
     dry_run: bool
     warn: Callable[..., None] = _discard
+    groups: tuple[str, ...] = ()
 
     def forbidden(self, new: Object, problem: str) -> api_errors.StatusError:
         """A plugin's refusal. For a name that will be generated, ``generateName`` is shown."""
@@ -63,6 +64,7 @@ class ObjectLister(Protocol):
     def list(self, resource: str, namespace: str | None) -> Iterable[Object]: ...
 
 
-# The new object (empty when one is deleted) and the old one (``None`` when one is created). A mutating plugin replaces
-# fields at the top of the new object (``new["spec"] = {...}``); deeper down it may share structure with the old one.
+# The arguments are the attributes, the new object (empty for a delete), the old object (``None`` for a create) and the
+# lister. A mutating plugin replaces top-level fields of the new object (``new["spec"] = {...}``). It must not change
+# nested values, because the old object may share them.
 Plugin = Callable[[AdmissionAttributes, Object, "Object | None", ObjectLister], "api_errors.StatusError | None"]

@@ -1,4 +1,4 @@
-"""PersistentVolumeClaimResize: a claim grows only when it is bound and its storage class lets claims grow."""
+"""PersistentVolumeClaimResize: a claim may grow only if it is bound and its class has ``allowVolumeExpansion``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """DefaultStorageClass and DefaultIngressClass: a claim or an ingress that names no class gets the default one.
 
-The default is the class with a certain annotation; of several, the newest, then the first by name. A class that is
-named by the older annotation on the object itself counts as named.
+The default is the class with the annotation for it. If several classes have it, the newest is the default, and of
+equally old ones the first by name. An object with the older annotation that names its class gets no default.
 """
 
 from __future__ import annotations

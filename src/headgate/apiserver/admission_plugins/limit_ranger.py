@@ -1,9 +1,9 @@
-"""LimitRanger: the LimitRanges of a namespace set default requests and limits, and bound what pods and claims ask for.
+"""LimitRanger: the LimitRanges of a namespace set default requests and limits, and limit those of pods and claims.
 
 A pod is checked on create and on resize, a claim on every write. The defaults that were set are recorded in an
-annotation of the pod. Amounts are compared in thousandths where 64 bits hold them, else in whole units, as
-kube-apiserver does: half a thousandth above the maximum still passes. ``kube/pods/limit_ranges.py`` computes the
-defaults; ``plugin_table.py`` says when the plugin runs.
+annotation of the pod. As in kube-apiserver, amounts are compared in thousandths if these fit in 64 bits, otherwise in
+whole units; so an amount that is half a thousandth above the maximum is accepted. ``kube/pods/limit_ranges.py``
+computes the defaults; ``plugin_table.py`` says when the plugin runs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Final
 
 from headgate.apimachinery import api_errors
 from headgate.apimachinery.structural.defaulting import TooManyDefaults
-from headgate.apiserver.admission_plugins import limit_ranger
 from headgate.apiserver.admission_plugins.attributes import AdmissionAttributes, Object, ObjectLister
 from headgate.apiserver.kinds import size_limits
 from headgate.kube import quantity
@@ -23,15 +22,17 @@ from headgate.kube.quantity import Quantity
 
 _MAX_MILLI: Final = (2**63 - 1) // 1000
 
+# Resource, type of the limit, bound, request and limit; returns the error text.
 Check = Callable[[str, str, Quantity, "Quantity | None", "Quantity | None"], "str | None"]
-Checks = tuple[tuple[str, Check], ...]
+Checks = tuple[tuple[str, Check], ...]  # each with the field of the bound
 
 
 class LimitRangeBounds:
-    """The bounds of one limit, checked for one container after the other.
+    """The bounds of one limit (an item of ``spec.limits``), checked for one container after the other.
 
-    Each check reports a resource without a request and a limit, with the same text for every container. The text is
-    reported once: both the limit and the pod may be large, and not all pairs are compared.
+    If a container has neither a request nor a limit for a bounded resource, the error text is the same for every
+    container. It is reported once: the limit may have many resources and the pod many containers, and not all pairs are
+    compared.
     """
 
     def __init__(self, limit: Object) -> None:
@@ -40,6 +41,7 @@ class LimitRangeBounds:
             field: {name: quantity.amount(text) for name, text in sorted((limit.get(field) or {}).items())}
             for field in ("min", "max", "maxLimitRequestRatio")
         }
+        # The resources whose absence in a container has not been reported yet.
         self._unreported: Final = {field: dict.fromkeys(bounds) for field, bounds in self._bounds.items()}
 
     def usage_problems(self, requests: Amounts, limits: Amounts) -> Iterator[str]:
@@ -64,7 +66,7 @@ class LimitRangeBounds:
 
 
 def _comparable(*amounts: Quantity | None) -> list[int]:
-    """The amounts at a common precision; None is zero."""
+    """The amounts in thousandths; in whole units if one of them is too large for that. None is zero."""
     units = [0 if each is None else each.value() for each in amounts]
     if any(each > _MAX_MILLI for each in units):
         return units
@@ -157,7 +159,7 @@ def validate_claim(
             text
             for limit in limits
             if limit.get("type") == "PersistentVolumeClaim"
-            for text in limit_ranger.LimitRangeBounds(limit).claim_problems(requests)
+            for text in LimitRangeBounds(limit).claim_problems(requests)
         ]
         if problems:
             return attributes.forbidden(new, _aggregate(problems))
@@ -173,7 +175,8 @@ def _applicable(attributes: AdmissionAttributes, old: Object | None, lister: Obj
 
 
 def _fill_pod(pod: Object, defaults: ContainerDefaults) -> None:
-    """Clients choose the number of containers and of defaults, so the total is limited to the size of an object."""
+    """Adds the defaults to all containers. Their total size is limited to that of an object, because clients choose the
+    number of containers and of defaults."""
     spec = dict(pod.get("spec") or {})
     notes: list[str] = []
     free_bytes = size_limits.MAX_BYTES
@@ -199,13 +202,13 @@ def _fill_pod(pod: Object, defaults: ContainerDefaults) -> None:
 
 def _pod_problems(limit: Object, spec: Object) -> Iterator[str]:
     if limit.get("type") == "Container":
-        bounds = limit_ranger.LimitRangeBounds(limit)
+        bounds = LimitRangeBounds(limit)
         for field, _ in _CONTAINERS:
             for container in spec.get(field) or ():
                 resources = container.get("resources")
                 yield from bounds.usage_problems(amounts(resources, "requests"), amounts(resources, "limits"))
     elif limit.get("type") == "Pod":
-        bounds = limit_ranger.LimitRangeBounds(limit)
+        bounds = LimitRangeBounds(limit)
         yield from bounds.usage_problems(_pod_amounts(spec, "requests"), _pod_amounts(spec, "limits"))
 
 

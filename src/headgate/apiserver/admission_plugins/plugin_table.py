@@ -1,9 +1,9 @@
 """The built-in plugins in the order in which they run.
 
 There are two tables, because a write passes admission twice: mutating plugins run before the object is prepared and
-validated, validating plugins after. The order is kube-apiserver's; each row says for which writes its function is
-called. After them run the plugins that the server was started with (Headgate's own admission:
-``ServerState.extra_plugins``), then webhooks (``apiserver/admission/admission_chain.py``); ResourceQuota runs last
+validated, validating plugins after. The order is kube-apiserver's; each registration says for which writes it is
+called. The plugins that the server was started with run next (``ServerState.extra_plugins``: Headgate's own admission),
+then the webhooks (``apiserver/admission/admission_chain.py``), and ResourceQuota last
 (``apiserver/registry/resource_quota.py``). Admission policies are not evaluated.
 """
 
@@ -32,7 +32,7 @@ from headgate.apiserver.admission_plugins.attributes import AdmissionAttributes,
 
 Phase = Literal["mutating", "validating"]
 
-_EVERY: Final = ""
+_EVERY: Final = ""  # every endpoint
 _CREATE: Final[tuple[Operation, ...]] = ("CREATE",)
 _UPDATE: Final[tuple[Operation, ...]] = ("UPDATE",)
 _DELETE: Final[tuple[Operation, ...]] = ("DELETE",)
@@ -95,7 +95,10 @@ class AdmissionPlugins:
     def __init__(
         self, mutating: Sequence[PluginRegistration] = (), validating: Sequence[PluginRegistration] = ()
     ) -> None:
-        self._rows: Final[dict[Phase, Sequence[PluginRegistration]]] = {"mutating": mutating, "validating": validating}
+        self._registrations: Final[dict[Phase, Sequence[PluginRegistration]]] = {
+            "mutating": mutating,
+            "validating": validating,
+        }
         self._cache: Final[dict[tuple[Phase, Operation, api_errors.GroupResource, str], tuple[Plugin, ...]]] = {}
 
     def mutate(
@@ -124,15 +127,17 @@ class AdmissionPlugins:
         if found is None:
             _, operation, resource, subresource = key
             endpoint = f"{resource}/{subresource}" if subresource else str(resource)
-            rows = (row for row in self._rows[phase] if operation in row.operations)
-            found = self._cache[key] = tuple(row.run for row in rows if row.endpoint in (_EVERY, endpoint))
+            for_operation = (each for each in self._registrations[phase] if operation in each.operations)
+            found = self._cache[key] = tuple(each.run for each in for_operation if each.endpoint in (_EVERY, endpoint))
         return found
 
 
-PLUGIN_NAMES: Final = frozenset(row.plugin for row in (*MUTATING, *VALIDATING))
+PLUGIN_NAMES: Final = frozenset(each.plugin for each in (*MUTATING, *VALIDATING))
 
 
 def builtin(disabled: Collection[str] = ()) -> AdmissionPlugins:
     """The built-in plugins without those that are disabled by name."""
-    mutating, validating = ([row for row in rows if row.plugin not in disabled] for rows in (MUTATING, VALIDATING))
+    mutating, validating = (
+        [each for each in registrations if each.plugin not in disabled] for registrations in (MUTATING, VALIDATING)
+    )
     return AdmissionPlugins(mutating, validating)

@@ -1,6 +1,6 @@
 """Priority: resolves a pod's PriorityClass to its value and preemption policy; at most one class is the default.
 
-A pod never chooses the value: it may repeat that of its class, nothing else.
+A client cannot choose the priority of a pod: ``spec.priority`` must be absent, or equal to the value of the class.
 ``apimachinery/validation/priority_class.py`` reserves names and values for system classes.
 """
 
@@ -46,7 +46,7 @@ def admit_new_pod(
 def keep_priority(
     attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
 ) -> api_errors.StatusError | None:
-    """A client that sends the pod without the fields that admission added does not remove them."""
+    """On an update without the fields that admission has added, restores them."""
     spec, before = new.get("spec") or {}, (old or {}).get("spec") or {}
     kept = {field: before[field] for field in _KEPT if spec.get(field) is None and before.get(field) is not None}
     if kept:
@@ -69,6 +69,6 @@ def validate_class(
 
 
 def _default_class(lister: ObjectLister) -> Object | None:
-    """The default class with the lowest value: a restored store may have several."""
+    """The default class. If there are several, which a restored store may have, the one with the lowest value."""
     defaults = (each for each in lister.list(_CLASSES, None) if each.get("globalDefault"))
     return min(defaults, key=lambda each: int(each.get("value", 0)), default=None)

@@ -1,7 +1,7 @@
 """RuntimeClass: a pod gets its overhead and scheduling constraints from the RuntimeClass that it names.
 
-An overhead in the pod must be equal to that of the class. Node selector and tolerations of the class are added to the
-pod's; a toleration that another one covers is dropped, the pod's own included.
+An overhead in the pod must be equal to that of the class. The node selector and the tolerations of the class are added
+to those of the pod. A toleration that another one covers is removed, also if it is one of the pod itself.
 """
 
 from __future__ import annotations
@@ -109,7 +109,10 @@ def _set_scheduling(
 
 
 def _without_covered(tolerations: list[Object]) -> list[Object]:
-    """The tolerations that no other one covers; of equal ones the first."""
+    """The tolerations that no other toleration covers; of several equal ones, only the first.
+
+    A toleration is removed if a different later one covers it, or an earlier one that is kept covers or equals it.
+    """
     later = _TolerationSet()
     covered_later = []
     for each in reversed(tolerations):
@@ -125,11 +128,15 @@ def _without_covered(tolerations: list[Object]) -> list[Object]:
 
 
 class _TolerationSet:
-    """Tolerations by key, value and effect. Those with an equal key differ only in ``tolerationSeconds``."""
+    """Tolerations, to find out whether one of them covers another toleration.
+
+    Tolerations with the same :data:`_TolerationKey` differ only in ``tolerationSeconds``, so the longest ones suffice:
+    two of them, because ``covers`` may ignore one that is equal to its argument.
+    """
 
     def __init__(self) -> None:
         self._texts: set[bytes] = set()
-        self._longest: dict[_TolerationKey, list[tuple[float, bytes]]] = {}  # at most two, the longest first
+        self._longest: dict[_TolerationKey, list[tuple[float, bytes]]] = {}  # seconds and text, the longest first
 
     def add(self, toleration: Object) -> None:
         text = _text_of(toleration)

@@ -1,11 +1,11 @@
 """ServiceAccount: every pod runs under a service account of its namespace, which must exist.
 
-A new pod that names none gets ``default``, and the pull secrets of its account if it names none of its own. An account
-with the annotation ``kubernetes.io/enforce-mountable-secrets`` restricts its pods to the secrets of the account. Token
-volumes are not added: containers on simulated nodes read no files.
+A new pod without a service account gets ``default``; a new pod without pull secrets gets those of its account. An
+account with the annotation ``kubernetes.io/enforce-mountable-secrets`` restricts its pods to the secrets of the
+account. Token volumes are not added: containers on simulated nodes read no files.
 
-A controller creates the account ``default`` shortly after its namespace. A pod that is created before it waits, as on
-kube-apiserver: ``awaited_account`` names the account, and ``apiserver/admission/admission_chain.py`` waits.
+A controller creates the account ``default`` shortly after its namespace. A pod that is created before that waits, as on
+kube-apiserver: ``apiserver/admission/admission_chain.py`` waits while ``needs_default_account`` is true.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
 
 def needs_default_account(attributes: AdmissionAttributes, new: Object, lister: ObjectLister) -> bool:
-    """Whether a new pod needs the account ``default``, and only its namespace exists so far."""
+    """Whether a new pod needs the account ``default``, which does not exist yet, although its namespace does."""
     if (attributes.operation, str(attributes.resource), attributes.subresource) != ("CREATE", "pods", ""):
         return False
     namespace = attributes.namespace
@@ -72,7 +72,7 @@ def validate_new_pod(
 def validate_debugging(
     attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
 ) -> api_errors.StatusError | None:
-    """Ephemeral containers may refer to the same secrets as other containers."""
+    """The error if an ephemeral container refers to a secret that its service account does not allow."""
     account = _account(attributes, new, lister)
     if isinstance(account, api_errors.StatusError):
         return account
@@ -80,11 +80,12 @@ def validate_debugging(
         return None
     containers = new["spec"].get("ephemeralContainers") or ()
     problem = next(_disallowed_variables("ephemeral container", containers, account), "")
-    # kube-apiserver returns an error without a reason here, not a refusal.
+    # kube-apiserver returns a 500 without a reason here, not a 403.
     return api_errors.unknown_error(problem) if problem else None
 
 
 def _is_mirror(pod: Object) -> bool:
+    """Whether the pod mirrors a static pod of a kubelet."""
     return MIRROR in (pod["metadata"].get("annotations") or {})
 
 

@@ -90,11 +90,11 @@ class ServiceAccountTokens:
         claims = self._claims(token)
         if claims is None or isinstance(claims, str):
             return claims
-        wanted = list(audiences) or [self.issuer]
+        requested = list(audiences) or [self.issuer]
         offered = _strings(claims.get("aud"))
-        matching = tuple(each for each in offered if each in wanted)
+        matching = tuple(each for each in offered if each in requested)
         if not matching:
-            targets = quoted_list(wanted)
+            targets = quoted_list(requested)
             return f"token audiences {quoted_list(offered)} is invalid for the target audiences {targets}"
         problem = _time_problem(claims, now_s) or self._missing_object(claims, now_s)
         return problem or TokenOwner(_user(claims), matching)
@@ -137,7 +137,7 @@ class ServiceAccountTokens:
         ):
             ref = private.get(kind)
             if ref is None or (kind == "node" and "pod" in private):
-                continue  # the node of a pod is informational
+                continue  # the node of a pod is only information; the token does not depend on it
             found = self._store.read(resource, "" if kind == "node" else namespace, ref.get("name", ""))
             if found is None or (found.uid == ref.get("uid") and _is_deleted(found, now_s)):
                 return _INVALIDATED

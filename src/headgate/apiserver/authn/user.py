@@ -1,6 +1,6 @@
-"""A user as the API server knows one: a name, groups, and the extra fields of the credential.
+"""A user: a name, groups, and the extra fields of the credential.
 
-Names and groups that begin with ``system:`` belong to Kubernetes. Nothing here is stored: there are no user objects.
+Names and groups that begin with ``system:`` belong to Kubernetes. Users are not stored: there are no user objects.
 """
 
 from __future__ import annotations

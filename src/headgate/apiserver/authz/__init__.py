@@ -1,1 +1,1 @@
-"""Authorization: whether a user may do what a request asks for (RBAC)."""
+"""Authorization: whether a user may perform a request (RBAC)."""

@@ -1,4 +1,4 @@
-"""A request in the terms of authorization: a user, and a verb on a resource or on a path."""
+"""The attributes of a request for the authorizer: a user, and a verb on a resource or on a path."""
 
 from __future__ import annotations
 

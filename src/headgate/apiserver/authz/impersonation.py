@@ -96,12 +96,12 @@ def _impersonated_attributes(request: ServerRequest) -> Iterator[_ImpersonatedAt
         yield _ImpersonatedAttribute("ServiceAccount", account[1], account[0])
     elif name:
         yield _ImpersonatedAttribute("User", name)
-    for group in request.every("impersonate-group"):
+    for group in request.header_values("impersonate-group"):
         yield _ImpersonatedAttribute("Group", group)
     for header in request.headers:
         if header.startswith(_EXTRA):
             key = unquote(header.removeprefix(_EXTRA))
-            for value in request.every(header):
+            for value in request.header_values(header):
                 yield _ImpersonatedAttribute("UserExtra", value, key=key)
     if uid := request.header("impersonate-uid"):
         yield _ImpersonatedAttribute("UID", uid)

@@ -1,8 +1,8 @@
 """The RBAC authorizer: roles and bindings of the cluster, indexed by subject.
 
 An :class:`RBACAuthorizer` follows the committed state of the four RBAC resources: it reads from the store what changed
-since the last request, and decodes only that. The *grants* of a user in a namespace are the rules of every binding that
-names the user or one of the user's groups. Grants and decisions are cached until a role or binding changes.
+since the last request, and decodes only that. The *effective rules* of a user in a namespace are the rules of every
+binding that names the user or one of the user's groups. They are cached until a role or binding changes.
 
 A binding whose role is absent grants nothing; the refusal reports it.
 """
@@ -31,12 +31,16 @@ CLUSTER_BINDINGS: Final = f"clusterrolebindings.{_GROUP}"
 _RESOURCES: Final = (CLUSTER_ROLES, ROLES, CLUSTER_BINDINGS, BINDINGS)
 _SINGULAR: Final = {ROLES: f"role.{_GROUP}", CLUSTER_ROLES: f"clusterrole.{_GROUP}"}
 _MAX_CACHED_USERS: Final = 2048
+_MAX_CACHED_ENDPOINTS: Final = 2048  # per user
 
 _decoder: Final = msgspec.json.Decoder()
 
 
 class RoleBinding(msgspec.Struct, frozen=True):
-    """``namespace`` is empty for a ClusterRoleBinding; ``subjects`` are (key, how a reason shows it)."""
+    """A RoleBinding, or a ClusterRoleBinding, whose ``namespace`` is empty.
+
+    ``subjects``: for each subject, the key for lookups (``User x``, ``Group x``) and its text in reasons.
+    """
 
     namespace: str
     name: str
@@ -64,7 +68,8 @@ class RoleBinding(msgspec.Struct, frozen=True):
 
 
 class AuthorizationDecision(msgspec.Struct, frozen=True):
-    """``granted``: the binding that allows the request, and its subject. ``problem``: of the user's bindings."""
+    """``granted``: the binding that allows the request, and the text of its subject. ``problem``: why bindings of the
+    user could not be evaluated."""
 
     allowed: bool
     granted: tuple[RoleBinding, str] | None = None
@@ -79,17 +84,22 @@ class AuthorizationDecision(msgspec.Struct, frozen=True):
         return f"RBAC: {self.problem}" if self.problem else ""
 
 
+# A rule, the binding that grants it to the user, and the text of the subject of that binding.
+BoundRule = tuple[PolicyRule, RoleBinding, str]
+
+
 class EffectiveRules:
-    """The rules of one user in one namespace or, for an empty namespace, in the whole cluster."""
+    """The rules of one user in one namespace or, for an empty namespace, in the whole cluster.
+
+    ``absent_roles``: the resource and name of roles that do not exist, although bindings of the user name them.
+    """
 
     __slots__ = ("_found", "absent_roles", "rules")
 
-    def __init__(
-        self, rules: Sequence[tuple[PolicyRule, RoleBinding, str]], absent_roles: tuple[tuple[str, str], ...]
-    ) -> None:
+    def __init__(self, rules: Sequence[BoundRule], absent_roles: tuple[tuple[str, str], ...]) -> None:
         self.rules: Final = rules
-        self.absent_roles: Final = absent_roles  # resource and name
-        self._found: Final[dict[tuple[str, ...], list[tuple[PolicyRule, RoleBinding, str]]]] = {}
+        self.absent_roles: Final = absent_roles
+        self._found: Final[dict[tuple[str, ...], list[BoundRule]]] = {}
 
     def decide(self, attributes: AuthorizationAttributes) -> AuthorizationDecision:
         for rule, binding, subject in self._matching(attributes):
@@ -102,15 +112,16 @@ class EffectiveRules:
         """The problem with the bindings; empty if there is none."""
         return aggregate([f"{_SINGULAR[resource]} {quote(name)} not found" for resource, name in self.absent_roles])
 
-    def _matching(self, attributes: AuthorizationAttributes) -> list[tuple[PolicyRule, RoleBinding, str]]:
-        """The rules that match without the name. The result is cached, because only names vary much."""
+    def _matching(self, attributes: AuthorizationAttributes) -> list[BoundRule]:
+        """The rules that match the request if its object name is ignored. The result is cached, because most requests
+        of a user differ only in names."""
         if attributes.path is not None:
             return [each for each in self.rules if allows(each[0], attributes)]
         key = (attributes.verb, attributes.group, attributes.resource, attributes.subresource)
         found = self._found.get(key)
         if found is None:
             found = [each for each in self.rules if allows(_nameless(each[0]), attributes)]
-            if len(self._found) < _MAX_CACHED_USERS:
+            if len(self._found) < _MAX_CACHED_ENDPOINTS:
                 self._found[key] = found
         return found
 
@@ -132,31 +143,31 @@ class RBACAuthorizer:
         self._roles: Final[dict[tuple[str, str], tuple[PolicyRule, ...]]] = {}
         self._bindings: Final[dict[tuple[str, str], RoleBinding]] = {}
         self._by_subject: Final[dict[tuple[str, str], dict[str, RoleBinding]]] = {}  # (namespace, subject) -> by name
-        self._grants: Final[dict[tuple[str, tuple[str, ...], str], EffectiveRules]] = {}
+        self._effective_rules: Final[dict[tuple[str, tuple[str, ...], str], EffectiveRules]] = {}
 
     def decide(self, user: UserInfo, attributes: AuthorizationAttributes) -> AuthorizationDecision:
-        """Whether ``user`` may do this. (``attributes.user`` is only a name for texts.)"""
+        """Whether ``user`` may do what ``attributes`` describe. ``attributes.user`` is only used in texts."""
         if user.is_master:
             return _MASTER
-        return self.grants(user, attributes.namespace).decide(attributes)
+        return self.effective_rules(user, attributes.namespace).decide(attributes)
 
-    def grants(self, user: UserInfo, namespace: str) -> EffectiveRules:
-        self._update()
+    def effective_rules(self, user: UserInfo, namespace: str) -> EffectiveRules:
+        self.catch_up()
         key = (user.name, user.groups, namespace)
-        found = self._grants.get(key)
+        found = self._effective_rules.get(key)
         if found is None:
-            if len(self._grants) >= _MAX_CACHED_USERS:
-                self._grants.clear()
-            found = self._grants[key] = self._collect_rules(user, namespace)
+            if len(self._effective_rules) >= _MAX_CACHED_USERS:
+                self._effective_rules.clear()
+            found = self._effective_rules[key] = self._collect_rules(user, namespace)
         return found
 
     def rules(self, binding: RoleBinding) -> tuple[PolicyRule, ...] | None:
         """The rules of the role that a binding names; ``None`` if there is no such role."""
-        self._update()
+        self.catch_up()
         return self._roles.get(binding.role_key)
 
     def _collect_rules(self, user: UserInfo, namespace: str) -> EffectiveRules:
-        rules: list[tuple[PolicyRule, RoleBinding, str]] = []
+        rules: list[BoundRule] = []
         absent: list[tuple[str, str]] = []
         for binding, subject in self._bindings_of(user, namespace):
             granted = self._roles.get(binding.role_key)
@@ -175,13 +186,10 @@ class RBACAuthorizer:
                 binding = found[name]
                 yield binding, next(shown for key, shown in binding.subjects if key in keys)
 
-    # -- following the store ---------------------------------------------------------------------------------------
+    # -- updates from the store ------------------------------------------------------------------------------------
 
     def catch_up(self) -> None:
-        """Applies the changes that were committed since the last call."""
-        self._update()
-
-    def _update(self) -> None:
+        """Applies the changes of roles and bindings that were committed since the last call."""
         committed = self._store.committed
         if self._seen == committed:
             return
@@ -195,7 +203,7 @@ class RBACAuthorizer:
         self._seen = committed
 
     def _rebuild(self) -> None:
-        for table in (self._roles, self._bindings, self._by_subject, self._grants):
+        for table in (self._roles, self._bindings, self._by_subject, self._effective_rules):
             table.clear()
         for resource in _RESOURCES:
             page = self._store.page(resource, None)
@@ -203,7 +211,7 @@ class RBACAuthorizer:
                 self._put(item)
 
     def _apply(self, change: StoreChange) -> None:
-        self._grants.clear()
+        self._effective_rules.clear()
         self._drop(change.item)
         if not change.deleted:
             self._put(change.item)

@@ -69,7 +69,7 @@ def stored_rules(data: bytes) -> tuple[PolicyRule, ...]:
     after a commit and a role may be large."""
     try:
         return _role_decoder.decode(data).rules
-    except msgspec.ValidationError:  # a list that is null
+    except msgspec.ValidationError:  # a list is null, which only the slower function accepts
         return rules_of(msgspec.json.decode(data))
 
 
@@ -97,15 +97,16 @@ def _url_matches(url: str, path: str) -> bool:
     return url in (ALL, path) or (url.endswith(ALL) and path.startswith(url.rstrip(ALL)))
 
 
-def uncovered(held: Iterable[PolicyRule], wanted: Iterable[PolicyRule]) -> list[PolicyRule] | None:
-    """The rights of ``wanted`` that no rule of ``held`` grants, as single rights.
+def uncovered(held: Iterable[PolicyRule], requested: Iterable[PolicyRule]) -> list[PolicyRule] | None:
+    """The rights of ``requested`` that no rule of ``held`` grants, as single *rights*: rules with one verb and
+    resource.
 
     A rule stands for every combination of its verbs, groups, resources and names, so a small role may have too many
-    rights to compare: ``None`` if more than :data:`MAX_COMPARISONS` would be needed.
+    rights to compare. ``None`` if more than :data:`MAX_COMPARISONS` comparisons would be needed.
     """
     index = _RuleIndex(held)
     missing: list[PolicyRule] = []
-    for rule in wanted:
+    for rule in requested:
         if index.has_all(rule):
             continue
         for right in _split_rule(rule):
@@ -125,7 +126,7 @@ def _split_rule(rule: PolicyRule) -> Iterator[PolicyRule]:
 
 
 class _RuleSets:
-    """A rule with sets for its lists."""
+    """A rule with sets in place of its lists. ``prefixes``: those of URLs that end in ``*``."""
 
     __slots__ = ("groups", "names", "prefixes", "resources", "urls", "verbs")
 
@@ -145,9 +146,9 @@ class _RuleSets:
             and all(url in self.urls or url.startswith(self.prefixes) for url in rule.urls)
         )
 
-    def _covers_resource(self, wanted: str) -> bool:
-        _, slash, subresource = wanted.partition("/")
-        return wanted in self.resources or (bool(slash) and f"*/{subresource}" in self.resources)
+    def _covers_resource(self, requested: str) -> bool:
+        _, slash, subresource = requested.partition("/")
+        return requested in self.resources or (bool(slash) and f"*/{subresource}" in self.resources)
 
 
 class _RuleIndex:

@@ -1,11 +1,12 @@
-"""Decoding, storing and reading of custom objects.
+"""Decodes the custom objects of requests, and converts them to and from the stored version.
 
-An object in a request is pruned by the schema of its version, and its metadata is decoded by type, like that of a
-built-in kind; unknown fields are reported in the order of kube-apiserver. A stored object is pruned by the schema of
-its storage version. An object that is read is defaulted by that schema, which may have changed since, and then pruned
-by the schema of the requested version. Defaults are bounded: a request is refused if its defaults make the object
-longer than a stored object may be, and an object that is read is served without the defaults of a later schema if there
-are too many.
+An object in a request is pruned by the schema of its version. Its metadata is decoded with the schema of ObjectMeta,
+like that of a built-in kind. Unknown fields are reported in the order of kube-apiserver. An object is pruned by the
+schema of the storage version before it is stored. When it is read, it gets the defaults of that schema, which may have
+changed after the write, and is then pruned by the schema of the requested version.
+
+The size of defaults is limited. A request is refused if defaults make its object larger than a stored object may be. A
+stored object that would become too large is served without the defaults that were added to the schema after its write.
 """
 
 from __future__ import annotations
@@ -22,38 +23,38 @@ from headgate.apiserver.kinds import size_limits
 from headgate.apiserver.kinds.scheme import ConvertObject
 from headgate.kube.field_errors import quote
 from headgate.kube.schema import GroupVersionKind, Schemas
-from headgate.kube.serializer.json_decoder import integer_if_whole
+from headgate.kube.serializer.json_decoder import INT64, with_go_numbers
 
 Object = dict[str, Any]
 
 _EMPTY_SCHEMA: Final = as_resource({})
-_INT64: Final = range(-(2**63), 2**63)
 
 
 class CustomObjectCodec:
-    """``roots``: the schemas of all versions of the kind, by ``apiVersion``; ``convert`` changes the version."""
+    """``version_schemas``: the schemas of all versions of the kind, by ``apiVersion``. ``stored``: the ``apiVersion``
+    of stored objects. ``convert``: converts an object to another ``apiVersion``."""
 
     def __init__(
         self,
         schemas: Schemas,
         gvk: GroupVersionKind,
-        roots: Mapping[str, StructuralSchema],
+        version_schemas: Mapping[str, StructuralSchema],
         stored: str,
         convert: ConvertObject,
     ) -> None:
         self._metadata: Final = ObjectMetaReader(schemas)
         self._gvk: Final = gvk
-        self._roots: Final = roots
-        self._root: Final = roots[gvk.api_version]
+        self._version_schemas: Final = version_schemas
+        self._schema: Final = version_schemas[gvk.api_version]
         self._stored: Final = stored
         self._convert: Final = convert
 
     def decode(self, value: Any) -> Decoded:
-        """``value`` is not changed; the result shares nothing with it."""
+        """The object of a request body, with the list of its unknown fields. ``value`` is not changed."""
         if not isinstance(value, dict):
             return Decoded({}, error=f"expected an object, got {value!r}")
         try:
-            obj: Object = _normalized(value)
+            obj: Object = _in_range(value)
         except OverflowError:
             return Decoded({}, error="json: cannot unmarshal a number beyond the range of float64")
         for name in ("kind", "apiVersion"):
@@ -67,10 +68,10 @@ class CustomObjectCodec:
             return Decoded({}, error=problem)
         unknown = sorted(f"metadata.{each}" for each in unknown)
         if obj["kind"] == self._gvk.kind and obj["apiVersion"].rpartition("/")[0] == self._gvk.group:
-            root = self._roots.get(obj["apiVersion"], _EMPTY_SCHEMA)
-            unknown += prune(obj, root)
-            drop_nulls(obj, root)
-            embedded, problem = coerce(obj, root, self._metadata)
+            schema = self._version_schemas.get(obj["apiVersion"], _EMPTY_SCHEMA)
+            unknown += prune(obj, schema)
+            drop_nulls(obj, schema)
+            embedded, problem = coerce(obj, schema, self._metadata)
             if problem:
                 return Decoded({}, error=problem)
             unknown += embedded
@@ -81,32 +82,32 @@ class CustomObjectCodec:
         return Decoded(obj, [f"unknown field {quote(each)}" for each in unknown])
 
     def default(self, obj: Object) -> None:
-        apply_defaults(obj, self._root, size_limits.MAX_BYTES)
+        apply_defaults(obj, self._schema, size_limits.MAX_BYTES)
 
-    def emit(self, obj: Object) -> Object:
+    def wire_form(self, obj: Object) -> Object:
         return {**obj, "metadata": self._metadata.encode(obj.get("metadata") or {})}
 
     def to_stored(self, obj: Object) -> Object:
         """``obj`` in the stored version; ``obj`` is not changed."""
-        stored = self._convert_to(_normalized(obj), self._stored)
-        apply_defaults_or_restore(stored, self._roots[self._stored], size_limits.MAX_BYTES)
+        stored = self._convert_to(with_go_numbers(obj), self._stored)
+        apply_defaults_or_restore(stored, self._version_schemas[self._stored], size_limits.MAX_BYTES)
         return stored
 
     def from_stored(self, stored: Object) -> Object:
         """A stored object in the version of this codec, by the present schema. ``stored`` may be changed."""
-        root = self._roots.get(stored["apiVersion"], _EMPTY_SCHEMA)
-        prune(stored, root)
-        drop_nulls(stored, root)
-        apply_defaults_or_restore(stored, root, size_limits.MAX_BYTES)
+        schema = self._version_schemas.get(stored["apiVersion"], _EMPTY_SCHEMA)
+        prune(stored, schema)
+        drop_nulls(stored, schema)
+        apply_defaults_or_restore(stored, schema, size_limits.MAX_BYTES)
         if stored["apiVersion"] == self._gvk.api_version:
             return stored
         return self._convert_to(stored, self._gvk.api_version)
 
     def _convert_to(self, obj: Object, api_version: str) -> Object:
-        converted: Object = _normalized(self._convert(obj, api_version))
-        root = self._roots[api_version]
-        prune(converted, root)
-        drop_nulls(converted, root)
+        converted: Object = with_go_numbers(self._convert(obj, api_version))
+        schema = self._version_schemas[api_version]
+        prune(converted, schema)
+        drop_nulls(converted, schema)
         return converted
 
 
@@ -115,12 +116,11 @@ def change_api_version(obj: Object, api_version: str) -> Object:
     return {**obj, "apiVersion": api_version}
 
 
-def _normalized(value: Any) -> Any:
-    """A copy with numbers as in Go: 64-bit integers, and whole floats as integers."""
-    if isinstance(value, dict):  # a fast path for texts, which are the most frequent values
-        return {name: inner if inner.__class__ is str else _normalized(inner) for name, inner in value.items()}
+def _in_range(value: Any) -> Any:
+    """A deep copy. An integer that does not fit in 64 bits becomes a float, as in Go. Floats without a fraction stay
+    floats until the object is sent or stored: validation distinguishes them."""
+    if isinstance(value, dict):
+        return {name: inner if inner.__class__ is str else _in_range(inner) for name, inner in value.items()}
     if isinstance(value, list):
-        return [_normalized(item) for item in value]
-    if value.__class__ is int and value not in _INT64:
-        return integer_if_whole(float(value))
-    return integer_if_whole(value) if isinstance(value, float) else value
+        return [_in_range(item) for item in value]
+    return float(value) if value.__class__ is int and value not in INT64 else value

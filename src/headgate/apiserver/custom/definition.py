@@ -1,8 +1,9 @@
-"""The kinds that one CustomResourceDefinition defines, compiled.
+"""Compiles a CustomResourceDefinition (CRD) to the kinds that it defines.
 
-A definition is served once its names are accepted, in the versions that it marks as served. Each version is a row of
-the table of kinds with its own scheme (``apiserver/kinds/scheme.py``): decoding prunes by its schema, and reading
-converts objects that were stored by an older schema or in another version."""
+A CRD is served once its names are accepted, in the versions that have ``served: true``. Each of these versions becomes
+a :class:`ServedKind` with its own scheme (``apiserver/kinds/scheme.py``): decoding prunes fields that are not in the
+schema of the version, and reading converts objects that were stored under an older schema or in another version.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +14,12 @@ import msgspec
 
 from headgate.apimachinery.structural.merge_schema import parseable_type_of_schema
 from headgate.apimachinery.structural.schema import StructuralSchema, as_resource
+from headgate.apimachinery.structural.schema_cost import SchemaCost, max_cost, schema_cost
 from headgate.apiserver.custom.codec import CustomObjectCodec, change_api_version
 from headgate.apiserver.custom.printer_columns import SCALE, make_printer
 from headgate.apiserver.custom.strategy import make_strategy
 from headgate.apiserver.kinds.kind import METADATA_LABELS, FieldLabel, ServedKind, Subresource
-from headgate.apiserver.kinds.scheme import ALWAYS, ConvertObject, KindScheme, ScalePaths
+from headgate.apiserver.kinds.scheme import EVERY_REVISION, ConvertObject, KindScheme, ScalePaths
 from headgate.apiserver.kinds.table import version_order
 from headgate.apiserver.webhooks.conversion import read_webhook
 from headgate.kube.schema import GroupVersionKind, Schemas
@@ -30,8 +32,8 @@ _READ_WRITE: Final = ("get", "patch", "update")
 _REFUSAL: Final = "field label not supported: {label}"
 
 
-class CustomDefinition(msgspec.Struct, frozen=True):
-    """``spec`` and ``names``: the source of the kinds. ``terminating``: no new objects are created."""
+class CompiledCRD(msgspec.Struct, frozen=True):
+    """``spec`` and ``names``: what ``kinds`` were compiled from. ``terminating``: no new objects may be created."""
 
     uid: str
     spec: Object
@@ -40,17 +42,20 @@ class CustomDefinition(msgspec.Struct, frozen=True):
     kinds: tuple[ServedKind, ...]
 
 
-def is_true(definition: Mapping[str, Any], condition: str) -> bool:
-    conditions = (definition.get("status") or {}).get("conditions") or ()
+def is_true(crd: Mapping[str, Any], condition: str) -> bool:
+    """Whether the CRD has the condition with status ``True``."""
+    conditions = (crd.get("status") or {}).get("conditions") or ()
     return any(each.get("type") == condition and each.get("status") == "True" for each in conditions)
 
 
-def read_definition(
-    schemas: Schemas, item: Item, before: CustomDefinition | None, conversions: Mapping[str, ConvertObject]
-) -> CustomDefinition | None:
-    """The kinds of the definition ``item``, or None while it is not served. It is compiled again if its spec changed.
+def compile_crd(
+    schemas: Schemas, item: Item, before: CompiledCRD | None, conversions: Mapping[str, ConvertObject]
+) -> CompiledCRD | None:
+    """The CRD ``item``, compiled; None while it is not established.
 
-    ``conversions``: by group; a definition with a conversion webhook uses that."""
+    ``before`` is the result for the previous state of the CRD; its kinds are reused if the spec and the names are the
+    same. ``conversions``: by group, conversions between versions; a CRD with a conversion webhook uses its webhook.
+    """
     stored: Object = msgspec.json.decode(item.data)
     if not is_true(stored, "Established"):
         return None
@@ -63,19 +68,39 @@ def read_definition(
         return msgspec.structs.replace(before, terminating=terminating, kinds=kinds)
     convert = conversions.get(spec["group"])
     kinds = tuple(_make_kinds(schemas, spec, names, terminating, item.revision, convert))
-    return CustomDefinition(item.uid, spec, names, terminating, kinds)
+    return CompiledCRD(item.uid, spec, names, terminating, kinds)
 
 
 def _make_kinds(
-    schemas: Schemas, spec: Object, names: Object, terminating: bool, since: Revision, convert: ConvertObject | None
+    schemas: Schemas,
+    spec: Object,
+    names: Object,
+    terminating: bool,
+    crd_revision: Revision,
+    convert: ConvertObject | None,
 ) -> list[ServedKind]:
+    """One kind for each served version. ``crd_revision``: the revision of the CRD."""
     stored_version = next(each["name"] for each in spec["versions"] if each.get("storage"))
-    labels = _selectable(spec)
-    roots = {f"{spec['group']}/{each['name']}": as_resource(_schema(each)) for each in spec["versions"]}
+    stored_labels = _stored_labels(spec)
+    version_schemas = {f"{spec['group']}/{each['name']}": as_resource(_schema(each)) for each in spec["versions"]}
+    cost = max_cost(
+        [schema_cost(_schema(each), version_schemas[f"{spec['group']}/{each['name']}"]) for each in spec["versions"]]
+    )
     best_version = _best_version(spec)
     return [
         _make_kind(
-            schemas, spec, names, version, stored_version, best_version, labels, roots, terminating, since, convert
+            schemas,
+            spec,
+            names,
+            version,
+            stored_version,
+            best_version,
+            stored_labels,
+            version_schemas,
+            cost,
+            terminating,
+            crd_revision,
+            convert,
         )
         for version in spec["versions"]
         if version.get("served")
@@ -90,9 +115,10 @@ def _make_kind(
     stored_version: str,
     best_version: str,
     stored_labels: tuple[FieldLabel, ...],
-    roots: Mapping[str, StructuralSchema],
+    version_schemas: Mapping[str, StructuralSchema],
+    cost: SchemaCost,
     terminating: bool,
-    since: Revision,
+    crd_revision: Revision,
     convert: ConvertObject | None,
 ) -> ServedKind:
     group, name = spec["group"], version["name"]
@@ -117,7 +143,9 @@ def _make_kind(
         field_label_refusal=_REFUSAL,
         deprecated=_deprecation(spec, version, best_version),
         own_list_kind=names["listKind"],
-        scheme=_make_scheme(schemas, gvk, spec, version, stored_version, stored_labels, roots, since, convert),
+        scheme=_make_scheme(
+            schemas, gvk, spec, version, stored_version, stored_labels, version_schemas, cost, crd_revision, convert
+        ),
     )
 
 
@@ -128,39 +156,41 @@ def _make_scheme(
     version: Object,
     stored_version: str,
     stored_labels: tuple[FieldLabel, ...],
-    roots: Mapping[str, StructuralSchema],
-    since: Revision,
+    version_schemas: Mapping[str, StructuralSchema],
+    cost: SchemaCost,
+    crd_revision: Revision,
     convert: ConvertObject | None,
 ) -> KindScheme:
     schema = _schema(version)
     stored_api_version = GroupVersionKind(spec["group"], stored_version, "").api_version
     webhook = read_webhook(spec)
     conversion = None if webhook is not None else convert
-    codec = CustomObjectCodec(schemas, gvk, roots, stored_api_version, conversion or change_api_version)
+    codec = CustomObjectCodec(schemas, gvk, version_schemas, stored_api_version, conversion or change_api_version)
     subresources = version.get("subresources") or {}
     scale = _scale_paths(subresources.get("scale"))
     is_stored_version = version["name"] == stored_version
     scheme = KindScheme(
         decode=codec.decode,
         default=codec.default,
-        emit=codec.emit,
+        wire_form=codec.wire_form,
         typed=parseable_type_of_schema(schemas, gvk, schema),
         strategy=make_strategy(
             gvk,
             schema,
-            roots[gvk.api_version],
+            version_schemas[gvk.api_version],
             namespaced=spec["scope"] == "Namespaced",
             has_status=subresources.get("status") is not None,
             scale=scale,
         ),
-        custom=True,
         schema=schema,
+        cost=cost,
         printer=make_printer(version.get("additionalPrinterColumns") or ()),
         scale_printer=SCALE,
         scale=scale,
         to_stored=None if is_stored_version else codec.to_stored,
         from_stored=codec.from_stored,
-        since=since if is_stored_version else ALWAYS,
+        # Objects that were written later are already stored in this version, under the present schema.
+        converts_up_to=crd_revision if is_stored_version else EVERY_REVISION,
         stored_labels=stored_labels,
         convert=conversion,
         webhook=webhook,
@@ -168,8 +198,9 @@ def _make_scheme(
     if webhook is None:
         return scheme
 
+    # A webhook is called by the request that needs it, so the request binds the conversion.
     def bind(convert: ConvertObject) -> KindScheme:
-        webhook_codec = CustomObjectCodec(schemas, gvk, roots, stored_api_version, convert)
+        webhook_codec = CustomObjectCodec(schemas, gvk, version_schemas, stored_api_version, convert)
         to_stored = None if is_stored_version else webhook_codec.to_stored
         return msgspec.structs.replace(
             scheme, to_stored=to_stored, from_stored=webhook_codec.from_stored, convert=convert
@@ -195,11 +226,11 @@ def _path_parts(path: str) -> tuple[str, ...]:
 
 
 def _subresources(gvk: GroupVersionKind, version: Object) -> tuple[Subresource, ...]:
-    wanted = version.get("subresources") or {}
+    declared = version.get("subresources") or {}
     rows = []
-    if wanted.get("status") is not None:
+    if declared.get("status") is not None:
         rows.append(Subresource("status", gvk.kind, gvk.group, gvk.version, _READ_WRITE))
-    if wanted.get("scale") is not None:
+    if declared.get("scale") is not None:
         rows.append(Subresource("scale", "Scale", "autoscaling", "v1", _READ_WRITE))
     return tuple(rows)
 
@@ -214,14 +245,14 @@ def _label(path: str) -> FieldLabel:
     return FieldLabel(".".join(parts), (parts,))
 
 
-def _selectable(spec: Object) -> tuple[FieldLabel, ...]:
-    """The selectable fields of all versions, which are stored with each object."""
+def _stored_labels(spec: Object) -> tuple[FieldLabel, ...]:
+    """The selectable fields of all versions. Their values are stored with each object."""
     paths = [each["jsonPath"] for version in spec["versions"] for each in version.get("selectableFields") or ()]
     return (*METADATA_LABELS, *(_label(path) for path in dict.fromkeys(paths)))
 
 
 def _deprecation(spec: Object, version: Object, best: str) -> str:
-    """The warning of a deprecated version, which names ``best`` if that is preferred."""
+    """The warning of a deprecated version; it recommends the version ``best`` if that is newer or more stable."""
     if not version.get("deprecated"):
         return ""
     if version.get("deprecationWarning") is not None:
@@ -233,6 +264,6 @@ def _deprecation(spec: Object, version: Object, best: str) -> str:
 
 
 def _best_version(spec: Object) -> str:
-    """The first of the served versions that are not deprecated; empty if there is none."""
+    """The most stable, newest version that is served and not deprecated; empty if there is none."""
     served = (each["name"] for each in spec["versions"] if each.get("served") and not each.get("deprecated"))
     return min(served, key=version_order, default="")

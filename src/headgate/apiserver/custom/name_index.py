@@ -1,6 +1,6 @@
-"""The names of all definitions of the cluster: those that are accepted, and those that wait for a free name.
+"""The accepted names of all CustomResourceDefinitions (CRDs), by API group.
 
-Definitions may have megabytes and a group may have many, so each is read once per write of it.
+A CRD may have megabytes and a group may have many CRDs, so each of them is decoded once per write of it.
 """
 
 from __future__ import annotations
@@ -15,30 +15,33 @@ from headgate.apiserver.custom.definition import is_true
 from headgate.store import Item
 
 
-class DefinitionNamesEntry(msgspec.Struct, frozen=True):
-    """``names``: the accepted ones. ``waiting``: its status may still change, because it waits for a name or is being
-    deleted."""
+class CRDNames(msgspec.Struct, frozen=True):
+    """The names of the CRD ``item``.
+
+    ``names``: its accepted names. ``status_may_change``: it waits for a name that is taken, or it is being deleted.
+    """
 
     item: Item
     names: dict[str, Any]
-    waiting: bool
+    status_may_change: bool
 
 
-class DefinitionNameIndex:
+class CRDNameIndex:
     def __init__(self) -> None:
-        self._entries: dict[str, DefinitionNamesEntry] = {}
+        self._by_crd: dict[str, CRDNames] = {}
 
-    def group(self, items: Iterable[Item], group: str) -> list[DefinitionNamesEntry]:
-        """The definitions of a group; ``items`` are all present definitions."""
-        before = self._entries
-        self._entries = {item.name: _read(item, before.get(item.name)) for item in items}
-        return [entry for name, entry in self._entries.items() if name.partition(".")[2] == group]
+    def of_group(self, items: Iterable[Item], group: str) -> list[CRDNames]:
+        """The names of the CRDs of one group. ``items`` must be all CRDs of the store."""
+        before = self._by_crd
+        self._by_crd = {item.name: _read(item, before.get(item.name)) for item in items}
+        return [crd for name, crd in self._by_crd.items() if name.partition(".")[2] == group]
 
 
-def _read(item: Item, before: DefinitionNamesEntry | None) -> DefinitionNamesEntry:
+def _read(item: Item, before: CRDNames | None) -> CRDNames:
+    """The names of the CRD ``item``; ``before``, if it was read from the same item."""
     if before is not None and before.item is item:
         return before
-    definition: dict[str, Any] = msgspec.json.decode(item.data)
-    is_established = definition_names.all_names_accepted(definition) and is_true(definition, "Established")
-    names = definition["status"].get("acceptedNames") or {}
-    return DefinitionNamesEntry(item, names, "deletionTimestamp" in definition["metadata"] or not is_established)
+    crd: dict[str, Any] = msgspec.json.decode(item.data)
+    is_established = definition_names.all_names_accepted(crd) and is_true(crd, "Established")
+    names = crd["status"].get("acceptedNames") or {}
+    return CRDNames(item, names, "deletionTimestamp" in crd["metadata"] or not is_established)

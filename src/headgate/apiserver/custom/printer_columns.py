@@ -1,4 +1,4 @@
-"""The columns of a custom kind: its name, then its ``additionalPrinterColumns``, else its age."""
+"""The Table columns of a custom kind: the name, then its ``additionalPrinterColumns``. Without these, the age."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headgate.apimachinery.patch.go_text import go_text
 from headgate.apiserver.printers.printer import NAME, Cells, Object, Printer, TableColumn, name_of, since
 
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
-_CHARACTERS_PER_VISIT: Final = 16
+_CHARACTERS_PER_VISIT: Final = 16  # so many characters of a cell cost as much as the visit of one node of the object
 _AGE: Final[dict[str, Any]] = {
     "name": "Age",
     "type": "date",
@@ -31,7 +31,7 @@ def _printer(columns: Sequence[dict[str, Any]]) -> Printer:
     table_columns = [NAME]
     for column in columns:
         path = parse_path(column["jsonPath"])
-        if isinstance(path, str):  # validation refuses it now; older definitions may have it
+        if isinstance(path, str):  # a parse error: validation refuses such a path now, but older CRDs may have one
             break
         paths.append((column["type"], path))
         description = f"Custom resource definition column (in JSONPath format): {column['jsonPath']}"
@@ -46,7 +46,7 @@ def _printer(columns: Sequence[dict[str, Any]]) -> Printer:
         )
 
     def bounded_cells(obj: Object, now: float, visits: VisitBudget) -> Cells:
-        """A cell is empty if the budget of visits is spent."""
+        """The cells of one row. ``visits`` limits the work of all rows; when it is spent, cells are empty."""
         return [name_of(obj), *(_bounded_cell(kind, path, obj, now, visits) for kind, path in paths)]
 
     def cells(obj: Object, now: float) -> Cells:
@@ -90,7 +90,7 @@ def _cell(kind: str, found: tuple[Any, ...], now: float) -> Any:
             return None
 
 
-# For the Scale subresource of custom kinds.
+# The columns of the Scale subresource of custom kinds.
 SCALE: Final = _printer(
     (
         {"name": "Desired", "type": "integer", "jsonPath": ".spec.replicas", "description": "Replicas wanted."},

@@ -1,7 +1,7 @@
-"""The strategy of custom objects: ownership of status, generation, and validation by the schema.
+"""The strategy of custom objects: which fields an endpoint may change, the generation, and validation by the schema.
 
-Rules in ``x-kubernetes-validations`` are stored and not evaluated. Where kube-apiserver reports that it skipped the
-rules because of other errors, this server reports it too.
+CEL rules (``x-kubernetes-validations``) are stored and not evaluated. Where kube-apiserver reports that it skipped the
+rules because of other errors, this server reports the same.
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
+from headgate.apimachinery.apply.path_elements import go_float
 from headgate.apimachinery.strategy import Strategy, UpdateRules
 from headgate.apimachinery.strategy.contract import StrategyContext
 from headgate.apimachinery.strategy.prepare import STATUS, bump_generation, keep_field
@@ -20,14 +23,16 @@ from headgate.apiserver.kinds.scheme import ScalePaths
 from headgate.kube import field_errors, names
 from headgate.kube.field_errors import FieldErrors, FieldErrorType
 from headgate.kube.schema import GroupVersionKind
+from headgate.kube.serializer.json_decoder import with_go_numbers
 from headgate.kube.validation.object_meta import validate_object_meta, validate_object_meta_update
 
 Object = dict[str, Any]
 
-_RULES: Final = "x-kubernetes-validations"
+_CEL_RULES: Final = "x-kubernetes-validations"
 _SPEC: Final = (("spec",),)
 _MAX_REPLICAS: Final = 2**31 - 1
-_BLOCKING: Final = frozenset(
+# After an error of one of these types, kube-apiserver does not evaluate CEL rules.
+_BLOCKS_CEL: Final = frozenset(
     {
         FieldErrorType.NOT_SUPPORTED,
         FieldErrorType.REQUIRED,
@@ -36,7 +41,7 @@ _BLOCKING: Final = frozenset(
         FieldErrorType.TYPE_INVALID,
     }
 )
-_NOT_CHECKED: Final = field_errors.invalid(
+_CEL_SKIPPED: Final = field_errors.invalid(
     "<nil>",
     None,
     "some validation rules were not checked because the object was invalid;"
@@ -54,7 +59,7 @@ def make_strategy(
     has_status: bool,
     scale: ScalePaths | None,
 ) -> Strategy:
-    rules = _Rules(gvk, schema, root, namespaced, has_status, scale)
+    rules = _CustomObjectRules(gvk, schema, root, namespaced, has_status, scale)
     update = UpdateRules(
         prepare=rules.prepare_update,
         validate=rules.check_update,
@@ -74,7 +79,7 @@ def make_strategy(
 
 
 def _prepare_status(new: Object, old: Object, ctx: StrategyContext) -> None:
-    """A status write changes only the status and the managed fields."""
+    """Undoes all changes of a status write except those of the status and the managed fields."""
     managed = new["metadata"].get("managedFields")
     version = new["metadata"].get("resourceVersion")
     for name in [each for each in new if each != "status"]:
@@ -86,7 +91,9 @@ def _prepare_status(new: Object, old: Object, ctx: StrategyContext) -> None:
         new["metadata"]["managedFields"] = managed
 
 
-class _Rules:
+class _CustomObjectRules:
+    """``has_status``, ``scale``: the subresources that the version has. ``root``: ``schema`` in compiled form."""
+
     def __init__(
         self,
         gvk: GroupVersionKind,
@@ -104,7 +111,7 @@ class _Rules:
         self._validate: Final = compile_schema(schema)
         status = (schema.get("properties") or {}).get("status")
         self._validate_status: Final = compile_schema(status) if isinstance(status, dict) else None
-        self._has_rules: Final = _has_rules(schema)
+        self._has_cel_rules: Final = _has_cel_rules(schema)
 
     def prepare_create(self, obj: Object, ctx: StrategyContext) -> None:
         if self._has_status:
@@ -129,7 +136,7 @@ class _Rules:
             problems += self._validate(obj, None, None, "")
             problems += self._check_scale_spec(obj) + self._check_scale_status(obj)
         problems += check_embedded(obj, self._root) + check_lists(obj, self._root)
-        return self._with_unchecked(problems)
+        return self._with_skipped_cel(problems)
 
     def check_update(self, new: Object, old: Object, ctx: StrategyContext) -> FieldErrors:
         problems = self._check_type(new)
@@ -138,9 +145,9 @@ class _Rules:
             problems += self._validate(new, old, self._root, "")
             problems += self._check_scale_spec(new) + self._check_scale_status(new)
         problems += check_embedded(new, self._root)
-        if not check_lists(old, self._root):
+        if not check_lists(old, self._root):  # as in kube-apiserver, an object with repeated items can be updated
             problems += check_lists(new, self._root)
-        return self._with_unchecked(problems)
+        return self._with_skipped_cel(problems)
 
     def check_status(self, new: Object, old: Object, ctx: StrategyContext) -> FieldErrors:
         problems = self._check_type(new)
@@ -152,11 +159,14 @@ class _Rules:
             problems += self._check_scale_status(new)
         if not check_lists(old, self._root):
             problems += check_lists(new, self._root)
-        return self._with_unchecked(problems)
+        return self._with_skipped_cel(problems)
 
-    def _with_unchecked(self, problems: FieldErrors) -> FieldErrors:
-        if self._has_rules and any(each.kind in _BLOCKING for each in problems):
-            return [*problems, _NOT_CHECKED]
+    def _with_skipped_cel(self, problems: FieldErrors) -> FieldErrors:
+        """The errors, with their values as Go writes them, and one more error if kube-apiserver would not evaluate the
+        CEL rules because of them."""
+        problems = [msgspec.structs.replace(each, value=with_go_numbers(each.value)) for each in problems]
+        if self._has_cel_rules and any(each.kind in _BLOCKS_CEL for each in problems):
+            return [*problems, _CEL_SKIPPED]
         return problems
 
     def _check_type(self, obj: Object) -> FieldErrors:
@@ -193,8 +203,12 @@ def _check_replicas(obj: Object, path: tuple[str, ...]) -> FieldErrors:
     return []
 
 
-def nested(obj: Any, path: tuple[str, ...], wanted: type) -> tuple[Any, str]:
-    """The value at a path, None if it is absent; and the problem, if the path is invalid."""
+def nested(obj: Any, path: tuple[str, ...], expected_type: type) -> tuple[Any, str]:
+    """The value of type ``expected_type`` at a path, and an error text.
+
+    The value is None if it is absent or invalid; the text is empty unless a value on the path has the wrong type. The
+    texts are those of Go's ``unstructured.NestedInt64`` and ``NestedString``.
+    """
     value: Any = obj
     for index, step in enumerate(path):
         if not isinstance(value, dict):
@@ -203,8 +217,8 @@ def nested(obj: Any, path: tuple[str, ...], wanted: type) -> tuple[Any, str]:
         if step not in value:
             return None, ""
         value = value[step]
-    if value is None or not isinstance(value, wanted) or isinstance(value, bool):
-        go_name = "int64" if wanted is int else "string"
+    if value is None or not isinstance(value, expected_type) or isinstance(value, bool):
+        go_name = "int64" if expected_type is int else "string"
         return None, f".{'.'.join(path)} accessor error: {_go_value(value)}, expected {go_name}"
     return value, ""
 
@@ -222,7 +236,9 @@ _GO_TYPES: Final = {
 def _go_value(value: Any) -> str:
     if value is None:
         return "<nil> is of the type <nil>"
-    text = str(value).lower() if isinstance(value, bool) else str(value)
+    text = (
+        go_float(value) if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)
+    )
     return f"{text} is of the type {_GO_TYPES[type(value)]}"
 
 
@@ -245,7 +261,7 @@ def _finalizer_warnings(new: Object, old: Object, ctx: StrategyContext) -> list[
     return texts
 
 
-def _has_rules(schema: Any) -> bool:
+def _has_cel_rules(schema: Any) -> bool:
     if isinstance(schema, dict):
-        return bool(schema.get(_RULES)) or any(_has_rules(inner) for inner in schema.values())
-    return isinstance(schema, list) and any(_has_rules(inner) for inner in schema)
+        return bool(schema.get(_CEL_RULES)) or any(_has_cel_rules(inner) for inner in schema.values())
+    return isinstance(schema, list) and any(_has_cel_rules(inner) for inner in schema)

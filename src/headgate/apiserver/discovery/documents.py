@@ -1,8 +1,9 @@
 """The discovery documents, ``/version`` and the list of paths.
 
-Pure builders from a table of kinds. Legacy discovery is a tree of small documents (``/api``, ``/apis``, one per group
-and one per version); aggregated discovery is one document per prefix, with an ETag. The ``Accept`` header chooses
-(:func:`wants_aggregated`); ``apiserver/request/negotiation.py`` handles all other media types.
+The functions build the documents from a table of kinds. Legacy discovery is a tree of small documents (``/api``,
+``/apis``, one per group and one per version); aggregated discovery is one document per prefix, with an ETag. The
+``Accept`` header selects one of them (:func:`wants_aggregated`); ``apiserver/request/negotiation.py`` handles all other
+media types.
 
 Aggregated discovery is served as v2 only, as in Kubernetes v1.35; clients that know only v2beta1 fall back to legacy
 discovery.
@@ -104,7 +105,7 @@ def _aggregated_resource(kind: ServedKind) -> Object:
 
 def _explicit_version(kind: ServedKind) -> dict[str, str]:
     """kube-apiserver leaves out the group and version of the document, except for custom kinds."""
-    custom = kind.scheme is not None
+    custom = kind.is_custom_resource
     return {"group": kind.group if custom else "", "version": kind.version if custom else ""}
 
 

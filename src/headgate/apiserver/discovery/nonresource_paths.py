@@ -45,8 +45,7 @@ def respond(api: ServerState, request: ServerRequest) -> ServerResponse:
     path = request.info.path
     if health_checks.is_health(path):
         return api.health.respond(path, request.query) or NOT_FOUND
-    # A path with two slashes in front is not served, although it is authorized like a path with one.
-    found = None if path.startswith("//") else _find(api, request)
+    found = _find(api, request) if request.info.has_route else None
     if found is None:
         return _not_found(api, path)
     if request.info.method != "GET" and _is_routed(api, path):
@@ -143,7 +142,7 @@ def _has_builtin(api: ServerState, name: str) -> bool:
 
 
 def _not_found(api: ServerState, path: str) -> ServerResponse:
-    """Below a served group an unknown path gets a Status; elsewhere plain text, as from any web server."""
+    """The 404 for an unknown path: a Status below a served group, plain text for any other path."""
     match path.removeprefix("/").split("/"):
         case ["openapi", "v3", *_]:
             return ServerResponse(404, b"", "")

@@ -2,7 +2,7 @@
 
 Documents are pure functions of the schema tables and the kinds of a group version. They are built for the first request
 and cached as bytes until one of those kinds changes. The index names each document by the hash of its bytes, so that
-clients may cache it for ever.
+clients may cache it without a time limit.
 
 OpenAPI v2 is served as an empty document; kubectl does not need it since v1.27.
 """
@@ -132,7 +132,7 @@ class _DocumentCache:
         return document
 
     def _build(self, name: str, rows: tuple[ServedKind, ...]) -> Object:
-        custom = [row for row in rows if row.scheme is not None]
+        custom = [row for row in rows if row.is_custom_resource]
         schemas = components(self._schemas, mentioned(self._schemas, rows), self._gvks or {}) | publish(custom)
         shared: Object = {"schemas": schemas}
         if len(custom) == len(rows):

@@ -1,4 +1,4 @@
-"""The OpenAPI schema of a custom kind: the schema of its definition, with type and object metadata added.
+"""The OpenAPI schema of a custom kind: that of its CustomResourceDefinition, with type and object metadata added.
 
 Clients find it by ``x-kubernetes-group-version-kind``; ``kubectl explain`` prints it.
 ``apiserver/discovery/openapi.py`` builds the documents.

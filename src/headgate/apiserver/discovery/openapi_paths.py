@@ -1,4 +1,4 @@
-"""The paths of one group version as OpenAPI v3 path items: which operations each kind has, and what they take.
+"""The paths of one group version as OpenAPI v3 path items: the operations of each kind and their parameters.
 
 Operation ids, actions and parameters have the names of Kubernetes, because clients use them: kubectl reads the
 ``fieldValidation`` parameter of a kind's PATCH, and its patch media types. Only supported media types are listed. The
@@ -138,7 +138,7 @@ class _KindPaths:
         if kind.namespaced and "list" in kind.verbs:
             operation = self._operation("list", *style.collection_verbs["list"], name=f"{kind.kind}ForAllNamespaces")
             shared = _parameters((), ("pretty",))
-            if kind.scheme is not None:  # with a single operation, its parameters are listed as those of the path
+            if kind.is_custom_resource:  # with a single operation, its parameters are listed as those of the path
                 shared = sorted([*shared, *operation.pop("parameters")], key=lambda each: str(each["name"]))
             yield f"{self._root}/{kind.plural}", {"get": operation, "parameters": shared}
         names = ("name", "namespace") if kind.namespaced else ("name",)
@@ -175,7 +175,7 @@ class _KindPaths:
         gvk = self._kind.gvk if subresource is None else subresource.gvk
         is_own_kind = subresource is None or gvk == self._kind.gvk
         body = self._kind.type_name if is_own_kind else self._schemas.kinds.get(gvk, "")
-        if self._kind.scheme is not None:
+        if self._kind.is_custom_resource:
             gvk = self._kind.gvk
         middle = "Collection" if verb == "deletecollection" else ""
         id_suffix = "" if subresource is None else subresource.name.title()

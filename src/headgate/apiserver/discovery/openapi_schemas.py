@@ -1,6 +1,6 @@
 """Types of the schema tables as OpenAPI v3 component schemas.
 
-Equal to what Kubernetes publishes for the same types, except that descriptions are missing: the tables have none.
+The schemas are those that Kubernetes publishes for the same types, without descriptions, which the tables do not have.
 Paths and operations are made in ``openapi_paths.py``, documents in ``openapi.py``.
 """
 

@@ -22,12 +22,14 @@ import msgspec
 from headgate.apimachinery import api_errors
 from headgate.apiserver.authn.authenticator import authenticate
 from headgate.apiserver.authn.user import UserInfo
-from headgate.apiserver.custom.catalog import DEFINITIONS
+from headgate.apiserver.custom.catalog import CRD_RESOURCE
 from headgate.apiserver.handler import RequestSteps, handle
 from headgate.apiserver.io.webhook_client import WebhookClient
+from headgate.apiserver.metrics import APIServerMetrics
 from headgate.apiserver.request.messages import (
     CallWebhooks,
     Commit,
+    ContinueInThread,
     Effect,
     Moment,
     RecordAuditEvent,
@@ -40,7 +42,7 @@ from headgate.apiserver.state import ServerState
 from headgate.apiserver.watch.index import WatchIndex
 from headgate.apiserver.watch.stream import WatchStream
 from headgate.apiserver.watch.watcher import WatchCursor
-from headgate.apiserver.work_estimator import ExecutionPlace, execution_place, has_long_responses
+from headgate.apiserver.work_estimator import ExecutionPlace, continues_in_thread, execution_place
 from headgate.store import Revision, StoreChange
 from headgate.store.io.committer import Committer
 from headgate.store.io.journal import CommitFailed
@@ -50,8 +52,8 @@ _SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 _CHUNK_BYTES: Final = 256 * 1024
 
 
-_WatchEntry = tuple[WatchStream, Callable[[], None]]
-Pending = Coroutine[Any, Any, "ServerResponse | WatchCursor"]
+_WatchEntry = tuple[WatchStream, Callable[[], None]]  # a watch, and the function that wakes its transport
+PendingResponse = Coroutine[Any, Any, "ServerResponse | WatchCursor"]
 
 
 def _new_suffix() -> str:
@@ -96,9 +98,13 @@ class APIServer:
         api: ServerState,
         clock: Callable[[], float] = time.time,
         record: Callable[[dict[str, Any]], None] | None = None,
+        metrics: APIServerMetrics | None = None,
     ) -> None:
-        """``record`` is called with audit events."""
+        """``record`` is called with audit events. Without ``metrics`` nothing is measured."""
         self._api: Final = api
+        self._metrics: Final = metrics
+        if metrics is not None:
+            metrics.watches = self._count_watches
         self._record: Final = record
         self._clock: Final = clock
         self._committer: Committer | None = None
@@ -120,8 +126,8 @@ class APIServer:
         by_resource: dict[str, list[StoreChange]] = {}
         for change in changes:
             by_resource.setdefault(change.item.resource, []).append(change)
-        if DEFINITIONS in by_resource:
-            # A change of a definition ends the watches of its kind, whose own resource did not change.
+        if CRD_RESOURCE in by_resource:
+            # A change of a CustomResourceDefinition ends the watches of its kind, whose own resource did not change.
             for resource in self._watches:
                 self._wake_all(resource)
         for resource, resource_changes in by_resource.items():
@@ -161,8 +167,37 @@ class APIServer:
         started = self.begin(request)
         return await started if isinstance(started, Coroutine) else started
 
-    def begin(self, request: ServerRequest) -> ServerResponse | WatchCursor | Pending:
-        """The response if it needs no waiting, as for most reads; else a coroutine that returns it."""
+    def begin(self, request: ServerRequest) -> ServerResponse | WatchCursor | PendingResponse:
+        """The response, if the request need not wait, like most reads; otherwise a coroutine that returns it."""
+        if self._metrics is None:
+            return self._begin(request)
+        started_s = time.perf_counter()
+        response = self._begin(request)
+        if isinstance(response, Coroutine):
+            return self._measured(request, response, started_s)
+        self._measure(request, response, started_s)
+        return response
+
+    async def _measured(
+        self, request: ServerRequest, pending: PendingResponse, started_s: float
+    ) -> ServerResponse | WatchCursor:
+        response = await pending
+        self._measure(request, response, started_s)
+        return response
+
+    def _measure(self, request: ServerRequest, response: ServerResponse | WatchCursor, started_s: float) -> None:
+        if self._metrics is not None:
+            info, took_s = request.info, time.perf_counter() - started_s
+            kinds = self._api.kinds
+            kind = kinds.by_resource(info.group, info.version, info.resource) if info.is_resource_request else None
+            status = 200 if isinstance(response, WatchCursor) else response.status
+            self._metrics.request_handled(info, kind, status, took_s)
+
+    def _count_watches(self) -> dict[str, int]:
+        counts = {resource: len(each.all_watches()) for resource, each in self._watches.items()}
+        return {resource: count for resource, count in counts.items() if count}
+
+    def _begin(self, request: ServerRequest) -> ServerResponse | WatchCursor | PendingResponse:
         moment = Moment(self._clock(), _new_uid, _new_suffix, random.randrange)
         steps = handle(self._api, request, moment)
         place = execution_place(self._api, request)
@@ -182,7 +217,7 @@ class APIServer:
             result = None
             if effect is not None:
                 result = await self._perform(effect)
-                if has_long_responses(effect, result):
+                if continues_in_thread(effect, result):
                     place = "thread"
             if place == "thread":
                 step = await self._in_thread(steps, result)
@@ -195,8 +230,8 @@ class APIServer:
             effect = step.effect
 
     async def _in_thread(self, steps: RequestSteps, result: object) -> _Step:
-        """Runs one step in the worker thread. It runs to its end even if the request is cancelled, and holds the lock
-        meanwhile."""
+        """Runs one step in the worker thread, and holds the lock of the store meanwhile. The step runs to its end even
+        if the request is cancelled."""
         await self._lock.acquire()
         loop = asyncio.get_running_loop()
         try:
@@ -213,13 +248,13 @@ class APIServer:
         return self._own_lock if self._committer is None else self._committer.lock
 
     def _with_webhook_calls(self, response: ServerResponse | WatchCursor) -> ServerResponse | WatchCursor:
-        """Lets a watch call conversion webhooks later."""
+        """The response; a watch gets the function with which it can call conversion webhooks."""
         if isinstance(response, WatchCursor):
             response.call_webhook = partial(self._call_webhook, response.resource)
         return response
 
     def _wake_all(self, resource: str) -> None:
-        """Wakes every watch of a resource, whatever it has seen."""
+        """Wakes every watch of a resource, also those whose scope has no changes."""
         watch_index = self._watches.get(resource)
         for stream, wake in watch_index.all_watches() if watch_index is not None else ():
             stream.wake(Revision(0))
@@ -242,6 +277,8 @@ class APIServer:
                 return await self._webhooks.call(calls)
             case RecordAuditEvent(event):
                 return None if self._record is None else self._record(event)
+            case ContinueInThread():
+                return None
             case _:
                 return await self._wait(effect.revision, effect.timeout_s)
 

@@ -1,9 +1,10 @@
 """Writes audit events to a file, one line each, in a separate thread.
 
 A request never waits for the disk: its event goes into a queue. If the disk is slow and the queue is full, or if a
-write fails, events are lost and requests are not. The number of lost events is logged, and written as a line of its own
-once writes succeed again. Only the owner can read the file. It is rotated when it is too large, and opened again when
-another program has moved it.
+write fails, events are lost and requests are not. The beginning and the end of a failure are logged. The number of lost
+events is written as a line of its own once writes succeed again.
+
+Only the owner can read the file. It is rotated when it is too large, and opened again if another program has moved it.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class AuditLog:
         self._max_bytes: Final = max_bytes
         self._queue: Final[queue.Queue[dict[str, Any] | None]] = queue.Queue(_MAX_QUEUED)
         self._lost = 0
+        self._failing = False
         self._lost_lock: Final = threading.Lock()
         self._descriptor = _open(path)
         self._thread: Final = threading.Thread(target=self._run, name="audit-log", daemon=True)
@@ -48,6 +50,11 @@ class AuditLog:
             self._queue.put_nowait({**event, "stageTimestamp": _now()})
         except queue.Full:
             self._add_lost(1)
+
+    @property
+    def lost_events(self) -> int:
+        """Events that were lost since the last successful write."""
+        return self._lost
 
     def close(self) -> None:
         """Writes the queued events, then closes the file."""
@@ -60,13 +67,20 @@ class AuditLog:
     def _run(self) -> None:
         while True:
             batch, ended = self._take_batch()
+            lost = self._lost
             try:
                 self._write_batch(batch)
             except OSError as problem:
                 self._add_lost(len(batch))
-                _log.warning(
-                    "the audit log %s cannot be written: %s; %d events are lost", self._path, problem, self._lost
-                )
+                if not self._failing:  # one line, not one for each event
+                    _log.warning(
+                        "the audit log %s cannot be written: %s; events are lost until it can be", self._path, problem
+                    )
+                self._failing = True
+            else:
+                if self._failing and batch:
+                    _log.warning("the audit log %s is written again; %d events are lost", self._path, lost)
+                    self._failing = False
             if ended:
                 return
 

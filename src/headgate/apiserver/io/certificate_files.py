@@ -1,4 +1,4 @@
-"""Keeps the CA and the server's certificate in the data folder, and renews the certificate in time, also while it runs.
+"""Keeps the CA and the certificate of the server in the data folder, and renews the certificate while the server runs.
 
 The CA's certificate goes into the kubeconfig, so that clients trust this server and no other. Only the owner can read
 the keys. ``http/certificates.py`` builds the certificates.
@@ -64,7 +64,7 @@ def ensure(folder: Path, host: str, now: datetime.datetime | None = None) -> Cer
         _write(make_authority("headgate-ca", now), files.ca, ca_key_file)
     days = days_left(read_authority(folder, now).certificate, now)
     if days < SERVER_DAYS:
-        _log.warning("the authority in %s ends in %d days; before that, %s", files.ca, days, _renewal(folder))
+        _log.warning("the CA certificate %s expires in %d days; before that, %s", files.ca, days, _renewal(folder))
     renew_if_due(folder, host, now)
     for key in (ca_key_file, files.server_key):
         make_private(key)
@@ -99,19 +99,19 @@ def renew_if_due(folder: Path, host: str, now: datetime.datetime) -> bool:
         if isinstance(found, CertificateKeyPair) and is_usable_server_pair(
             found, authority.certificate, host, now, renew_before_days=0
         ):
-            _log.warning("the server's certificate is due and is not renewed: %s", why)
+            _log.warning("the server's certificate expires soon and cannot be renewed: %s", why)
             return False
-        raise FileProblem(f"{why}; make room on the disk, or remove what is in its place") from problem
+        raise FileProblem(f"{why}; free disk space, or remove the file or folder with this name") from problem
     pair_problem = found if not isinstance(found, CertificateKeyPair) else _pair_problem(files, found, authority)
     if pair_problem:
-        _log.warning("%s; a new server certificate was made", pair_problem)
+        _log.warning("%s; a new server certificate was created", pair_problem)
     return True
 
 
 async def keep_valid(folder: Path, host: str, reload: Callable[[], None], every_s: float = _CHECK_EVERY_S) -> None:
-    """Runs for ever: renews the certificate when it is due, and makes the server read its files again.
+    """Renews the certificate when it is due, and makes the server read its files again, until the task is cancelled.
 
-    They are read even if nothing was renewed, because the trusted client CAs may have changed.
+    The files are read even if nothing was renewed, because the trusted client CAs may have changed.
     """
     while True:
         await asyncio.sleep(every_s)
@@ -127,7 +127,7 @@ def _files(folder: Path) -> Certificates:
 
 
 def _read_server(files: Certificates) -> CertificateKeyPair | str:
-    """The server's certificate and key, or a problem with their files; empty if both are missing."""
+    """The server's certificate and key; a ``str`` is a problem with their files, empty if both files are missing."""
     try:
         certificate, key = read_file(files.server), read_file(files.server_key)
     except FileProblem as problem:
@@ -180,13 +180,13 @@ def read_file(path: Path) -> bytes | None:
     """The content; ``None`` if there is no file. Raises ``FileProblem`` if it is not a file or cannot be read."""
     try:
         kind = path.stat().st_mode
-        if not stat.S_ISREG(kind):  # reading a pipe would wait for ever
+        if not stat.S_ISREG(kind):  # reading a pipe would wait without end
             what = "is a directory" if stat.S_ISDIR(kind) else "is not a regular file"
             raise FileProblem(f"{path} {what}")
         return path.read_bytes()
     except FileNotFoundError:
         if path.is_symlink():
-            raise FileProblem(f"{path} is a link to {path.readlink()}, which is not there") from None
+            raise FileProblem(f"{path} is a link to {path.readlink()}, which does not exist") from None
         return None
     except OSError as problem:
         raise FileProblem(f"{path} cannot be read: {problem.strerror}") from problem
@@ -211,13 +211,14 @@ def unusable_file(path: Path, what: str, dependents: str) -> FileProblem:
 
 def _renewal(folder: Path) -> str:
     return (
-        f"move the folder {folder} away to have a new authority and a new service account key made "
-        "(kubeconfigs, client certificates and service account tokens from before then stop working)"
+        f"move the folder {folder} away: the next start creates a new CA and a new service account key "
+        "(earlier kubeconfigs, client certificates and service account tokens then stop working)"
     )
 
 
 def write_file(path: Path, data: bytes, mode: int) -> None:
-    """Writes the file atomically: a half-written key would lock the user out. Raises ``OSError`` with its name."""
+    """Writes the file atomically, because a half-written key would make all clients fail. Raises ``OSError`` with the
+    name of the file."""
     write_files((path, data, mode))
 
 

@@ -35,12 +35,13 @@ class EventExpirer:
         self._clock: Final = clock
 
     async def run(self) -> None:
-        """Runs for ever; ends when cancelled."""
+        """Deletes expired events periodically, until the task is cancelled."""
         while True:
             count = await self.run_once()
             await asyncio.sleep(0 if count else self._pause_s)
 
     async def run_once(self) -> int:
+        """Deletes one batch of expired events. Returns their number; 0 if the commit failed."""
         await self._committer.lock.wait_until_free()
         count = self._expiry.tick(self._clock())
         if count:

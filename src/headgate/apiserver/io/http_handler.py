@@ -1,7 +1,7 @@
-"""Requests over HTTP to the API server: who asks, how many at a time, compression, and watches.
+"""Connects the HTTP server with the API server: credentials of the connection, limits, compression, and watches.
 
-``http/server_connection.py`` reads requests and sends the responses; ``apiserver/handler.py`` decides what a request
-does. A client that stops reading a watch is dropped there; it can resume the watch.
+``http/server_connection.py`` reads requests and sends the responses; ``apiserver/handler.py`` decides the response. The
+HTTP server closes the connection of a client that does not read its watch; the client can resume the watch.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from headgate.apimachinery import api_errors
-from headgate.apiserver.io.api_server import APIServer, Pending
+from headgate.apiserver.io.api_server import APIServer, PendingResponse
 from headgate.apiserver.registry import responses
 from headgate.apiserver.request.messages import ServerRequest, ServerResponse
 from headgate.apiserver.watch.stream import WatchStream
@@ -38,11 +38,11 @@ _TIMEOUT: Final = api_errors.StatusError(
 )
 _PRIVATE: Final = ("Cache-Control", "no-cache, private")
 _NO_CACHE_CONTROL: Final = ("Cache-Control", "")
-"""Of a response that has no such header at all."""
+"""A marker: the response has no ``Cache-Control`` header."""
 
 
 class RequestsInFlight:
-    """Counts the requests that are being worked on, reads and writes apart."""
+    """Counts the requests in flight, reads and writes separately (as ``--max-requests-inflight`` of kube-apiserver)."""
 
     def __init__(self, limits: ServerLimits) -> None:
         self._limits: Final = limits
@@ -72,61 +72,61 @@ class APIRequestHandler:
         self, request: ReceivedRequest, peer: ClientPeer
     ) -> HandlerResponse | Coroutine[Any, Any, HandlerResponse]:
         head = request.head
-        asked = _request(head, request.body, peer)
-        reading = asked.is_read
-        if self._in_flight.is_at_limit(reading=reading) and not self._is_master(asked):
+        server_request = _request(head, request.body, peer)
+        reading = server_request.is_read
+        if self._in_flight.is_at_limit(reading=reading) and not self._is_master(server_request):
             return _respond(_TOO_MANY)
-        answer = self._endpoint.begin(asked)
-        if isinstance(answer, WatchCursor):
-            return self._watch(answer)
-        if not isinstance(answer, ServerResponse):
-            return self._answer_later(head, answer, reading=reading)
-        return _compress(answer) if _is_compressed(head, answer) else _respond(answer)
+        response = self._endpoint.begin(server_request)
+        if isinstance(response, WatchCursor):
+            return self._watch(response)
+        if not isinstance(response, ServerResponse):
+            return self._respond_later(head, response, reading=reading)
+        return _compress(response) if _is_compressed(head, response) else _respond(response)
 
     def refuse(self, problem: RequestProblem) -> HandlerResponse | None:
         match problem.kind:
             case "malformed body":
-                # A real server calls this its own error (500), which is what clients and alerts take it for.
+                # kube-apiserver returns 500 here, which looks like a defect of the server to clients and alerts.
                 return _respond(responses.refuse(api_errors.bad_request(problem.text)))
             case "body too slow":
                 return _respond(responses.refuse(_TIMEOUT))
             case "too many bodies":
                 return _respond(_TOO_MANY)
             case "handler failed":
-                text = "the server met a bug of its own; its log has the details"
+                text = "the request failed because of a defect of the server; its log has the details"
                 return _respond(responses.refuse(api_errors.internal_error(text)))
             case _:
                 return None
 
     def _is_master(self, request: ServerRequest) -> bool:
-        """A cluster admin is served by a busy server, to be able to repair it."""
+        """Members of ``system:masters`` are not limited, so that they can repair a busy server."""
         user = self._endpoint.user_of(request)
         return user is not None and user.is_master
 
-    async def _answer_later(self, head: RequestHead, pending: Pending, *, reading: bool) -> HandlerResponse:
+    async def _respond_later(self, head: RequestHead, pending: PendingResponse, *, reading: bool) -> HandlerResponse:
         self._in_flight.begin(reading=reading)
         try:
-            answer = await pending
+            response = await pending
         finally:
             self._in_flight.finish(reading=reading)
-        if isinstance(answer, WatchCursor):
-            return self._watch(answer)
-        return await _compress(answer) if _is_compressed(head, answer) else _respond(answer)
+        if isinstance(response, WatchCursor):
+            return self._watch(response)
+        return await _compress(response) if _is_compressed(head, response) else _respond(response)
 
     def _watch(self, watch: WatchCursor) -> HandlerResponse:
         return HandlerResponse(200, ServedWatch(self._endpoint, watch), watch.content_type, _headers(watch.headers))
 
 
 class ServedWatch:
-    """A ``StreamedBody``: the events of a watch, until its end or the server's."""
+    """A ``StreamedBody``: the events of a watch, until the watch ends or the server stops."""
 
     def __init__(self, endpoint: APIServer, watch: WatchCursor) -> None:
         self._endpoint: Final = endpoint
         self._stream: Final = WatchStream(watch, asyncio.get_running_loop().time())
-        self._unfollow: Callable[[], None] | None = None
+        self._unsubscribe: Callable[[], None] | None = None
 
     def begin(self, wake: Callable[[], None]) -> None:
-        self._unfollow = self._endpoint.follow(self._stream, wake)
+        self._unsubscribe = self._endpoint.follow(self._stream, wake)
 
     def take(self, now_s: float, limit_bytes: int) -> bytes:
         return self._stream.take(now_s, limit_bytes)
@@ -144,43 +144,43 @@ class ServedWatch:
         return self._stream.due_s
 
     def close(self) -> None:
-        if self._unfollow is not None:
-            self._unfollow()
-            self._unfollow = None
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+            self._unsubscribe = None
 
 
 def _request(head: RequestHead, body: bytes, peer: ClientPeer) -> ServerRequest:
     certificate = peer.certificate
-    good = certificate is None or certificate.is_valid_at(time.time())
+    is_valid = certificate is None or certificate.is_valid_at(time.time())
     return ServerRequest(
         head.method,
         head.path,
         head.query,
         head.headers,
         body,
-        certificate.peer if certificate is not None and good else None,
-        not good,
+        certificate.peer if certificate is not None and is_valid else None,
+        not is_valid,
         head.repeated,
         peer.source,
     )
 
 
-def _is_compressed(head: RequestHead, answer: ServerResponse) -> bool:
-    return len(answer.body) >= _GZIP_FROM_BYTES and "gzip" in head.headers.get("accept-encoding", "")
+def _is_compressed(head: RequestHead, response: ServerResponse) -> bool:
+    return len(response.body) >= _GZIP_FROM_BYTES and "gzip" in head.headers.get("accept-encoding", "")
 
 
-async def _compress(answer: ServerResponse) -> HandlerResponse:
-    """In a thread, because it takes longer than everything else about a long answer."""
-    body = await asyncio.get_running_loop().run_in_executor(None, gzip.compress, answer.body, 1)
-    return HandlerResponse(answer.status, body, answer.content_type, _headers((*answer.headers, *_GZIPPED)))
+async def _compress(response: ServerResponse) -> HandlerResponse:
+    """Compresses the body in a thread, because compression is the longest step of a long response."""
+    body = await asyncio.get_running_loop().run_in_executor(None, gzip.compress, response.body, 1)
+    return HandlerResponse(response.status, body, response.content_type, _headers((*response.headers, *_GZIPPED)))
 
 
-def _respond(answer: ServerResponse) -> HandlerResponse:
-    return HandlerResponse(answer.status, answer.body, answer.content_type, _headers(answer.headers))
+def _respond(response: ServerResponse) -> HandlerResponse:
+    return HandlerResponse(response.status, response.body, response.content_type, _headers(response.headers))
 
 
 def _headers(headers: Headers) -> Headers:
-    """What every response of this server carries comes first. A request that is recorded knows its own audit id."""
+    """Adds the headers that every response has. A response to an audited request already has its ``Audit-Id``."""
     if not headers:
         return (("Audit-Id", str(uuid.uuid4())), _PRIVATE)
     first: Headers = () if headers[0][0] == "Audit-Id" else (("Audit-Id", str(uuid.uuid4())),)

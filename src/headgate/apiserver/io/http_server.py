@@ -1,6 +1,6 @@
 """HTTPS for an :class:`~headgate.apiserver.io.api_server.APIServer`: certificates from files, start and stop.
 
-``http/server.py`` is the server, ``apiserver/io/http_handler.py`` answers its requests.
+``http/server.py`` is the HTTP server, ``apiserver/io/http_handler.py`` handles its requests.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class SecureServing:
         self._stopped = asyncio.Event()
 
     async def serve(self) -> None:
-        """Until ``stop``."""
+        """Serves until ``stop`` is called."""
         async with self._server.listening_on(self._sock):
             await self._stopped.wait()
 
@@ -38,8 +38,8 @@ class SecureServing:
         self._stopped.set()
 
     def renew(self) -> None:
-        """Use the certificate, key and authorities that the files hold now, for connections from here on."""
+        """Reads the certificate, the key and the client CAs from their files again. New connections use them."""
         try:
             self._server.use_tls(server_context(self._files))
         except OSError:
-            _log.exception("the new certificates cannot be used; the old ones stay")
+            _log.exception("the new certificates cannot be used; the server keeps the previous ones")

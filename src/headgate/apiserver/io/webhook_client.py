@@ -1,8 +1,8 @@
 """Calls webhooks over HTTPS: performs ``CallWebhooks`` for ``apiserver/io/api_server.py``.
 
-Connections are kept and used again, per CA bundle (``http/client_pool.py``). A response is bounded, a redirect is not
-followed (a webhook must not make the server call other addresses: CVE-2020-8561), a body is never logged. Failures have
-the error texts of client-go, because users search for them.
+Connections are kept alive and used again, per CA bundle (``http/client_pool.py``). The size of a response is limited.
+A redirect is not followed, because a webhook must not make the API server call other addresses (CVE-2020-8561). A body
+is never logged. Failures have the error texts of client-go, because users search for them.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from headgate.http.request_encoder import ServerAddress, common_fields, encode
 from headgate.http.response_parser import BodyTooLong, MalformedResponse, ResponseParser
 from headgate.http.transport import HTTPRequest
 
-MAX_ANSWER_BYTES: Final = 3 * 1024 * 1024
+MAX_RESPONSE_BYTES: Final = 3 * 1024 * 1024
 
-_KEPT_POOLS: Final = 200
+_MAX_POOLS: Final = 200
 _KEEP_ALIVE_S: Final = 15.0
 _HEADERS: Final = {
     "accept": "application/json, */*",
@@ -39,25 +39,27 @@ _ERRNO: Final = re.compile(r"\[Errno (\d+)\]")
 _EOF: Final = "EOF"
 _RESET: Final = "connection reset by peer"
 _DEADLINE: Final = "context deadline exceeded"
-_BROKEN: Final = "net/http: HTTP/1.x transport connection broken: "
-_UNREADABLE: Final = "unexpected error when reading response body. Please retry. Original error: "
+_BROKEN_PREFIX: Final = "net/http: HTTP/1.x transport connection broken: "
+_UNREADABLE_PREFIX: Final = "unexpected error when reading response body. Please retry. Original error: "
 _REASONS: Final = {errno.ECONNREFUSED: "connection refused", errno.EHOSTUNREACH: "no route to host"}
-# OpenSSL's numbers for a chain that does not end at a certificate that is trusted.
+# OpenSSL's verify codes for a certificate chain that does not end at a trusted certificate.
 _UNKNOWN_AUTHORITY: Final = frozenset({2, 18, 19, 20, 21})
 _EXPIRED: Final = frozenset({9, 10})
 _NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG"})
 
 
 class WebhookClient:
-    """Belongs to one event loop; ``close`` it there."""
+    """All its methods must be called in one event loop."""
 
     def __init__(self) -> None:
-        self._contexts: Final[OrderedDict[bytes, ssl.SSLContext]] = OrderedDict()  # by CA bundle, oldest first
+        self._contexts: Final[OrderedDict[bytes, ssl.SSLContext]] = (
+            OrderedDict()
+        )  # by CA bundle, least recently used first
         self._pools: Final[OrderedDict[tuple[bytes, str, int], ClientConnectionPool]] = OrderedDict()
         self._connections: Final[set[HTTPClientConnection]] = set()
 
     async def call(self, calls: tuple[WebhookCall, ...]) -> tuple[WebhookAnswer, ...]:
-        return tuple(await asyncio.gather(*(self._once(each) for each in calls)))
+        return tuple(await asyncio.gather(*(self._timed_call(each) for each in calls)))
 
     async def close(self) -> None:
         for pool in self._pools.values():
@@ -66,55 +68,55 @@ class WebhookClient:
         self._contexts.clear()
         await close_connections(self._connections)
 
-    async def _once(self, call: WebhookCall) -> WebhookAnswer:
-        began = time.monotonic()
+    async def _timed_call(self, call: WebhookCall) -> WebhookAnswer:
+        began_s = time.monotonic()
         context = self._context(call.ca_bundle)
         if isinstance(context, str):
             return WebhookAnswer(no_client=context)
-        answer = await self._post(call, context)
+        response = await self._post(call, context)
         return WebhookAnswer(
-            status=answer.status,
-            body=answer.body,
-            content_type=answer.content_type,
-            problem=answer.problem,
-            took_s=time.monotonic() - began,
+            status=response.status,
+            body=response.body,
+            content_type=response.content_type,
+            problem=response.problem,
+            took_s=time.monotonic() - began_s,
         )
 
     async def _post(self, call: WebhookCall, context: ssl.SSLContext) -> WebhookAnswer:
         if not call.url.startswith("https://"):
-            return _failed(call, "only https is allowed")
+            return _failure(call, "only https is allowed")
         try:
             address, path, query = _split(call.url)
             request = HTTPRequest("POST", path, query, _HEADERS, call.body)
             payload = encode(request, address, common_fields(address, ""))
         except ValueError as problem:
-            return _failed(call, _one_line(problem))
+            return _failure(call, _one_line(problem))
         deadline_s = asyncio.get_running_loop().time() + call.timeout_s
         try:
-            return _answer(call, await self._fetch(self._pool(call, address, context), payload, deadline_s))
+            return _read_response(call, await self._fetch(self._pool(call, address, context), payload, deadline_s))
         except ConnectionBroken as problem:
-            return _broken(call, problem)
+            return _connection_broken(call, problem)
         except OSError as problem:
-            return _failed(call, _no_connection(problem, address))
+            return _failure(call, _connect_error(problem, address))
 
     async def _fetch(self, pool: ClientConnectionPool, payload: bytes, deadline_s: float) -> ResponseParser:
-        """A kept connection that the webhook closes as it is used again is no failure: another one is tried."""
+        """Sends the request. If the webhook closes a keep-alive connection at the same time, another one is tried."""
         while (connection := pool.idle_connection()) is not None:
             try:
-                return await pool.fetch(connection, payload, deadline_s, MAX_ANSWER_BYTES)
+                return await pool.fetch(connection, payload, deadline_s, MAX_RESPONSE_BYTES)
             except ConnectionBroken as problem:
                 if problem.in_body or problem.reason not in ("closed", "reset"):
                     raise
-        return await pool.fetch(await pool.connect(deadline_s), payload, deadline_s, MAX_ANSWER_BYTES)
+        return await pool.fetch(await pool.connect(deadline_s), payload, deadline_s, MAX_RESPONSE_BYTES)
 
     def _context(self, ca_bundle: bytes) -> ssl.SSLContext | str:
         context = self._contexts.get(ca_bundle)
         if context is None:
-            trust = _trust(ca_bundle)
-            if isinstance(trust, str):
-                return trust
-            context = self._contexts[ca_bundle] = trust
-            if len(self._contexts) > _KEPT_POOLS:
+            new_context = _tls_context(ca_bundle)
+            if isinstance(new_context, str):
+                return new_context
+            context = self._contexts[ca_bundle] = new_context
+            if len(self._contexts) > _MAX_POOLS:
                 self._contexts.popitem(last=False)
         self._contexts.move_to_end(ca_bundle)
         return context
@@ -127,17 +129,17 @@ class WebhookClient:
                 address, keep_alive_s=_KEEP_ALIVE_S, connections=self._connections
             )
             pool.use_tls(context)
-            if len(self._pools) > _KEPT_POOLS:
-                _, oldest = self._pools.popitem(last=False)
-                oldest.drop()
+            if len(self._pools) > _MAX_POOLS:
+                _, least_recent = self._pools.popitem(last=False)
+                least_recent.drop()
         self._pools.move_to_end(key)
         return pool
 
 
-def _trust(ca_bundle: bytes) -> ssl.SSLContext | str:
-    """Who is believed: as lenient about the form of certificates as Go is, and no more so about names."""
+def _tls_context(ca_bundle: bytes) -> ssl.SSLContext | str:
+    """The TLS context for a CA bundle, or why the bundle is invalid. It accepts the same certificates as Go."""
     context = ssl.create_default_context() if not ca_bundle else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # Webhooks' self-made certificates often lack extensions that only Python asks for.
+    # Certificates of webhooks often lack extensions that Python requires and Go does not.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.hostname_checks_common_name = False
@@ -161,72 +163,74 @@ def _split(url: str) -> tuple[ServerAddress, str, str]:
         raise ValueError("http: no Host in request URL")
     if not host.isascii():
         host = host.encode("idna").decode("ascii")
-    shown = f"[{host}]" if ":" in host else host
-    authority = shown if parts.port is None else f"{shown}:{parts.port}"
+    url_host = f"[{host}]" if ":" in host else host
+    authority = url_host if parts.port is None else f"{url_host}:{parts.port}"
     path = quote(_BAD_ESCAPE.sub("%25", parts.path or "/"), safe=_PATH_CHARACTERS)
     return ServerAddress(host, parts.port or 443, True, authority), path, quote(parts.query, safe=_PATH_CHARACTERS)
 
 
-def _answer(call: WebhookCall, response: ResponseParser) -> WebhookAnswer:
+def _read_response(call: WebhookCall, response: ResponseParser) -> WebhookAnswer:
     try:
-        body = response.body(MAX_ANSWER_BYTES)
+        body = response.body(MAX_RESPONSE_BYTES)
     except BodyTooLong:
         return _too_long(call)
     except MalformedResponse:
-        return WebhookAnswer(problem=_UNREADABLE + "unexpected EOF")
+        return WebhookAnswer(problem=_UNREADABLE_PREFIX + "unexpected EOF")
     return WebhookAnswer(status=response.status, body=body, content_type=response.headers.get("content-type", ""))
 
 
-def _broken(call: WebhookCall, problem: ConnectionBroken) -> WebhookAnswer:
+def _connection_broken(call: WebhookCall, problem: ConnectionBroken) -> WebhookAnswer:
     if problem.reason == "too long":
         return _too_long(call)
     if problem.in_body:
-        return WebhookAnswer(problem=_UNREADABLE + (_DEADLINE if problem.reason == "timeout" else "unexpected EOF"))
+        return WebhookAnswer(
+            problem=_UNREADABLE_PREFIX + (_DEADLINE if problem.reason == "timeout" else "unexpected EOF")
+        )
     match problem.reason:
         case "timeout":
-            return _failed(call, _DEADLINE)
+            return _failure(call, _DEADLINE)
         case "reset":
-            return _failed(call, _RESET)
+            return _failure(call, _RESET)
         case "malformed":
-            return _failed(call, _BROKEN + _one_line(problem.__cause__ or problem))
+            return _failure(call, _BROKEN_PREFIX + _one_line(problem.__cause__ or problem))
         case "closed":
-            lost = problem.__cause__
-            return _failed(call, _EOF if lost is None else _no_handshake(lost))
+            cause = problem.__cause__
+            return _failure(call, _EOF if cause is None else _handshake_error(cause))
 
 
-def _failed(call: WebhookCall, reason: str) -> WebhookAnswer:
+def _failure(call: WebhookCall, reason: str) -> WebhookAnswer:
     return WebhookAnswer(problem=f'Post "{call.url}": {reason}')
 
 
 def _too_long(call: WebhookCall) -> WebhookAnswer:
-    return _failed(call, f"the answer is longer than {MAX_ANSWER_BYTES} bytes")
+    return _failure(call, f"the response is longer than {MAX_RESPONSE_BYTES} bytes")
 
 
 def _one_line(problem: BaseException) -> str:
     return str(problem).splitlines()[0] if str(problem) else type(problem).__name__
 
 
-def _no_connection(problem: OSError, address: ServerAddress) -> str:
+def _connect_error(problem: OSError, address: ServerAddress) -> str:
     match problem:
         case socket.gaierror():
             return f"dial tcp: lookup {address.host}: no such host"
         case ssl.SSLCertVerificationError():
-            return f"tls: failed to verify certificate: x509: {_distrust(problem, address.host)}"
+            return f"tls: failed to verify certificate: x509: {_certificate_error(problem, address.host)}"
         case ssl.SSLError():
-            return _no_handshake(problem)
+            return _handshake_error(problem)
     number = problem.errno
     if number is None and isinstance(problem, TimeoutError):
         return _DEADLINE
     if number is None and isinstance(problem, ConnectionError):
-        return _EOF  # the webhook hung up in the handshake
+        return _EOF  # the webhook closed the connection during the handshake
     if number is None and (found := _ERRNO.search(str(problem))) is not None:
-        number = int(found[1])  # of several addresses that were tried
+        number = int(found[1])  # asyncio tried several addresses, and names their errors only in the text
     host = f"[{address.host}]" if ":" in address.host else address.host
     reason = _REASONS.get(number or 0) or problem.strerror or _one_line(problem)
     return f"dial tcp {host}:{address.port}: connect: {reason}"
 
 
-def _distrust(problem: ssl.SSLCertVerificationError, host: str) -> str:
+def _certificate_error(problem: ssl.SSLCertVerificationError, host: str) -> str:
     if problem.verify_code in _UNKNOWN_AUTHORITY:
         return "certificate signed by unknown authority"
     if problem.verify_code in _EXPIRED:
@@ -234,7 +238,7 @@ def _distrust(problem: ssl.SSLCertVerificationError, host: str) -> str:
     return problem.verify_message or f"certificate is not valid for {host}"
 
 
-def _no_handshake(problem: BaseException) -> str:
+def _handshake_error(problem: BaseException) -> str:
     if isinstance(problem, ssl.SSLError) and problem.reason in _NO_TLS:
         return "http: server gave HTTP response to HTTPS client"
     return f"tls: {_one_line(problem)}"

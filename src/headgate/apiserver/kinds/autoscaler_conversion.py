@@ -1,9 +1,9 @@
 """HorizontalPodAutoscalers: ``autoscaling/v2`` is stored, and ``autoscaling/v1`` is converted from and to it.
 
-``v1`` has one target, the CPU utilization. Everything else of ``v2`` (other metrics, behaviour, conditions, current
-metric values) is carried by annotations in ``v1``, so that an old client can read an autoscaler, change its size and
-write it back without loss. On write, a readable annotation counts and an unreadable one is dropped silently; they are
-never stored as annotations.
+``v1`` has one target, the CPU utilization. All other fields of ``v2`` (other metrics, behaviour, conditions, current
+metric values) are annotations in ``v1``, so that an old client can read an autoscaler, change its size and write it
+back without loss. On write, a valid annotation becomes the field of ``v2``, and an invalid one is removed without an
+error. These annotations are never stored.
 
 ``autoscaler_metrics.py`` maps the fields of one metric between the versions.
 """
@@ -147,7 +147,7 @@ def _metadata(metadata: Object, added: dict[str, str]) -> Object:
 
 
 def _cpu_utilization(metric: Object) -> int | None:
-    """The target that has a field in ``v1``."""
+    """The CPU utilization target of a metric, which has a field in ``v1``; None for any other metric."""
     resource = metric.get("resource") or {}
     if metric.get("type") != "Resource" or resource.get("name") != "cpu":
         return None
@@ -234,7 +234,7 @@ def _behavior_from_annotation(text: str | None) -> Object | None:
 
 
 def _with_field_case(value: Any, shape: Any) -> Any:
-    """The fields of ``shape``, in its spelling, because Go's JSON decoder ignores case."""
+    """``value`` with the names of its fields spelled as in ``shape``, because Go's JSON decoder ignores case."""
     if isinstance(shape, list):
         return [_with_field_case(each, shape[0]) for each in value] if isinstance(value, list) else value
     if not isinstance(shape, dict) or not isinstance(value, dict):

@@ -39,7 +39,7 @@ class QuantityText(str):
 
 
 class MetricFieldPair(msgspec.Struct, frozen=True):
-    """One field under both names. ``always``: ``v1`` prints ``0`` if it is not set."""
+    """The paths of one field in both versions. ``always``: ``v1`` has ``0`` if the field is not set."""
 
     v1: str
     v2: Path
@@ -48,9 +48,10 @@ class MetricFieldPair(msgspec.Struct, frozen=True):
 
 
 class MetricRow(msgspec.Struct, frozen=True):
-    """One source of a metric; its pairs are in the order in which ``v1`` prints them.
+    """One source of a metric; its pairs are in the order of the fields in ``v1``.
 
-    ``types``: the target has the type of the first of these ``v1`` fields that is set, else the last type.
+    ``types``: pairs of a ``v1`` field and a target type. The first field that is set decides; if none is set, the last
+    type is used.
     """
 
     field: str
@@ -205,12 +206,12 @@ def _source_to_v2(row: MetricRow, source: Object) -> Object | None:
     return out
 
 
-def checked(value: Any, wanted: type[Any]) -> Any:
-    """``value`` converted to ``wanted``, or None if it is invalid: annotations are not checked by a schema."""
-    if wanted is QuantityText:
+def checked(value: Any, expected_type: type[Any]) -> Any:
+    """``value`` converted to ``expected_type``, or None if it is invalid: annotations are not checked by a schema."""
+    if expected_type is QuantityText:
         parsed = quantity.parse(value) if isinstance(value, str | int | float) else "not a quantity"
         return None if isinstance(parsed, str) else parsed.canonical
     try:
-        return msgspec.to_builtins(msgspec.convert(value, wanted))
+        return msgspec.to_builtins(msgspec.convert(value, expected_type))
     except msgspec.ValidationError:
         return None

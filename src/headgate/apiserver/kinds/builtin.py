@@ -9,10 +9,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from headgate.apiserver.kinds.rows.access import ADMISSION, AUTHENTICATION, AUTHORIZATION, RBAC
-from headgate.apiserver.kinds.rows.cluster import COORDINATION, DISCOVERY, NETWORKING, NODE, RESOURCE, STORAGE
+from headgate.apiserver.kinds.rows.authorization_and_admission import ADMISSION, AUTHENTICATION, AUTHORIZATION, RBAC
 from headgate.apiserver.kinds.rows.core import CORE, EVENTS
 from headgate.apiserver.kinds.rows.extensions import EXTENSIONS
+from headgate.apiserver.kinds.rows.networking_and_storage import (
+    COORDINATION,
+    DISCOVERY,
+    NETWORKING,
+    NODE,
+    RESOURCE,
+    STORAGE,
+)
 from headgate.apiserver.kinds.rows.workloads import APPS, AUTOSCALING, BATCH, POLICY, SCHEDULING
 from headgate.apiserver.kinds.table import KindTable
 

@@ -1,10 +1,10 @@
-"""One served kind, as a row.
+"""A served kind: the names, verbs, subresources and selectable fields of one resource in one API version.
 
 A :class:`ServedKind` is one resource of one API version: ``pods`` of ``v1``, ``horizontalpodautoscalers`` of
-``autoscaling/v1``. Several rows may share one storage (``stored_as``): events of the core group and of
-``events.k8s.io`` are the same objects with two schemas (``conversion.py``).
+``autoscaling/v1``. Several served kinds may be versions of the same stored objects (``stored_as``): events of the core
+group and of ``events.k8s.io`` are the same objects with two schemas (``conversion.py``).
 
-A :class:`FieldLabel` is a field that ``?fieldSelector=`` may name. Its value is always read from the *stored* form.
+A :class:`FieldLabel` is a field that ``?fieldSelector=`` may name. Its value is always read from the *stored* version.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Subresource(msgspec.Struct, frozen=True):
 
 
 class FieldLabel(msgspec.Struct, frozen=True):
-    """A field that can be selected on: the first of ``paths`` that is set, as text, else ``zero``.
+    """A name in field selectors. Its value is that of the first path that is set, as text; otherwise ``zero``.
 
-    Without paths the value is always ``zero``: the label is accepted for old clients and selects nothing.
+    A label without paths is accepted for old clients; its value is always ``zero``.
     """
 
     label: str
@@ -94,8 +94,8 @@ class ServedKind(msgspec.Struct, frozen=True):
     namespaced: bool
     verbs: tuple[str, ...]
     type_name: str  # in the schema tables: "io.k8s.api.core.v1.Pod"
-    stored_as: tuple[str, str]  # group and plural of the storage
-    stored_version: str  # the version of `stored_as` in which objects are stored
+    stored_as: tuple[str, str]  # the group and plural under which its objects are stored
+    stored_version: str  # the version in which its objects are stored
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: tuple[Subresource, ...] = ()
@@ -103,8 +103,12 @@ class ServedKind(msgspec.Struct, frozen=True):
     field_label_refusal: str = PLAIN_REFUSAL
     deprecated: str = ""  # the warning in every response for this kind
     own_list_kind: str = ""  # if it is not the kind's name followed by "List"
-    terminating: bool = False  # its definition is being deleted: discovery offers no more writes
-    scheme: KindScheme | None = None  # of a custom kind; built-in ones have theirs in the schema tables
+    terminating: bool = False  # its CustomResourceDefinition is being deleted, so discovery offers no more writes
+    scheme: KindScheme | None = None  # of a custom resource; built-in kinds have theirs in the schema tables
+
+    @property
+    def is_custom_resource(self) -> bool:
+        return self.scheme is not None
 
     @property
     def gvk(self) -> GroupVersionKind:
@@ -135,7 +139,7 @@ class ServedKind(msgspec.Struct, frozen=True):
 
     @property
     def resource(self) -> str:
-        """The name of its storage, in the same form; all versions of an object share it."""
+        """The name under which its objects are stored, such as ``deployments.apps``; the same for all versions."""
         group, plural = self.stored_as
         return f"{plural}.{group}" if group else plural
 
@@ -161,7 +165,7 @@ class ServedKind(msgspec.Struct, frozen=True):
         return next((each for each in self.subresources if each.name == name), None)
 
     def field_label(self, label: str) -> FieldLabel | str:
-        """The row of the label, or the message of the 400 for it."""
+        """The field label, or the message of the 400 response if the kind has no such label."""
         for each in self.field_labels:
             if each.label == label:
                 return each

@@ -15,7 +15,7 @@ from headgate.apiserver.kinds.kind import ServedKind
 from headgate.store import Item
 
 MAX_BYTES: Final = 1536 * 1024
-_MAX_SENT_BYTES: Final = 2048 * 1024
+_MAX_SENT_BYTES: Final = 2048 * 1024  # the maximum of etcd's client
 _FRAME_BYTES: Final = 128
 """The approximate size of a write to etcd without the object: keys, a comparison, a lease."""
 _MAX_ESCAPED_BYTES: Final = 2 * MAX_BYTES
@@ -24,7 +24,7 @@ MAX_GROWN_BYTES: Final = 256 * 1024 * 1024
 
 
 def refusal(kind: ServedKind, item: Item) -> api_errors.StatusError | None:
-    """Why ``item`` is too large to be stored, if it is."""
+    """The error if ``item`` is too large to be stored."""
     if len(item.data) + _FRAME_BYTES <= MAX_BYTES:
         return None
     size = len(item.data) + _FRAME_BYTES

@@ -1,7 +1,7 @@
-"""The table of served kinds: lookup of a row, and the order of groups and versions.
+"""The table of served kinds: lookup of a kind, and the order of groups and versions.
 
-A table never changes. Custom kinds that are added or removed at run time give a new table
-(:meth:`KindTable.exchanged`); the server replaces one reference.
+A table never changes. When custom kinds are added or removed at run time, the server builds a new table
+(:meth:`KindTable.with_replaced`) and replaces its reference to the old one.
 """
 
 from __future__ import annotations
@@ -66,15 +66,15 @@ class APIGroup(msgspec.Struct, frozen=True):
 
 
 class KindTable:
-    """All served kinds. Of two rows for one resource the later wins. Immutable after construction."""
+    """All served kinds. If two of them have the same group, version and plural, the later one is served."""
 
     def __init__(self, kinds: Iterable[ServedKind]) -> None:
         self._by_resource: Final = {(each.group, each.version, each.plural): each for each in kinds}
         self._by_gvk: Final = {each.gvk: each for each in self._by_resource.values()}
         self._groups: tuple[APIGroup, ...] | None = None
-        self._by_storage: Final[dict[str, tuple[ServedKind, ...]]] = {}
+        self._by_stored_resource: Final[dict[str, tuple[ServedKind, ...]]] = {}
         for each in self._by_resource.values():
-            self._by_storage[each.resource] = (*self._by_storage.get(each.resource, ()), each)
+            self._by_stored_resource[each.resource] = (*self._by_stored_resource.get(each.resource, ()), each)
 
     def by_resource(self, group: str, version: str, plural: str) -> ServedKind | None:
         return self._by_resource.get((group, version, plural))
@@ -82,21 +82,21 @@ class KindTable:
     def by_gvk(self, gvk: GroupVersionKind) -> ServedKind | None:
         return self._by_gvk.get(gvk)
 
-    def by_storage(self, resource: str) -> tuple[ServedKind, ...]:
-        """All served kinds of one storage (``pods``, ``deployments.apps``)."""
-        return self._by_storage.get(resource, ())
+    def kinds_stored_as(self, resource: str) -> tuple[ServedKind, ...]:
+        """All versions of a stored resource (``pods``, ``deployments.apps``) that are served."""
+        return self._by_stored_resource.get(resource, ())
 
     def stored_kind(self, kind: ServedKind) -> ServedKind:
-        """The row of the version in which objects of ``kind`` are stored."""
+        """The served kind of the version in which objects of ``kind`` are stored."""
         group, plural = kind.stored_as
         return self._by_resource.get((group, kind.stored_version, plural), kind)
 
     def kinds(self) -> tuple[ServedKind, ...]:
         return tuple(self._by_resource.values())
 
-    def storages(self) -> tuple[str, ...]:
-        """The names of all storages."""
-        return tuple(name for name, kinds in self._by_storage.items() if any(kind.is_stored for kind in kinds))
+    def stored_resources(self) -> tuple[str, ...]:
+        """All resources that are stored: ``pods``, ``deployments.apps``."""
+        return tuple(name for name, kinds in self._by_stored_resource.items() if any(kind.is_stored for kind in kinds))
 
     def groups(self) -> tuple[APIGroup, ...]:
         """In the order of discovery; the core group, whose name is empty, comes first."""
@@ -108,25 +108,25 @@ class KindTable:
         return next((each for each in self.groups() if each.name == name), None)
 
     def with_replaced(self, old: Iterable[ServedKind], new: Iterable[ServedKind]) -> KindTable:
-        """A table with ``new`` rows in place of ``old`` ones."""
+        """A table with the kinds ``new`` in place of ``old``."""
         removed, added = tuple(old), tuple(new)
         if removed == added:
             return self
         table = KindTable(())
         table._by_resource.update(self._by_resource)
         table._by_gvk.update(self._by_gvk)
-        table._by_storage.update(self._by_storage)
+        table._by_stored_resource.update(self._by_stored_resource)
         for each in removed:
             table._by_resource.pop((each.group, each.version, each.plural), None)
             table._by_gvk.pop(each.gvk, None)
-            rest = tuple(kind for kind in table._by_storage.get(each.resource, ()) if kind.gvk != each.gvk)
-            table._by_storage[each.resource] = rest
+            rest = tuple(kind for kind in table._by_stored_resource.get(each.resource, ()) if kind.gvk != each.gvk)
+            table._by_stored_resource[each.resource] = rest
             if not rest:
-                del table._by_storage[each.resource]
+                del table._by_stored_resource[each.resource]
         for each in added:
             table._by_resource[each.group, each.version, each.plural] = each
             table._by_gvk[each.gvk] = each
-            table._by_storage[each.resource] = (*table._by_storage.get(each.resource, ()), each)
+            table._by_stored_resource[each.resource] = (*table._by_stored_resource.get(each.resource, ()), each)
         return table
 
 

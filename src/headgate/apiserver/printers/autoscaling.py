@@ -125,7 +125,7 @@ HORIZONTAL_POD_AUTOSCALER: Final = Printer(
     (
         NAME,
         text("Reference", "What it scales."),
-        text("Targets", "Metrics: what is, and what should be."),
+        text("Targets", "Metrics: the current and the target value."),
         text("MinPods", "Never fewer pods than this."),
         text("MaxPods", "Never more pods than this."),
         text("Replicas", "Pods there are now."),
@@ -137,7 +137,7 @@ POD_DISRUPTION_BUDGET: Final = Printer(
     (
         NAME,
         text("Min Available", "Pods that must stay available."),
-        text("Max Unavailable", "Pods that may be away."),
+        text("Max Unavailable", "Pods that may be unavailable."),
         integer("Allowed Disruptions", "Pods that may be evicted now."),
         AGE,
     ),
@@ -146,8 +146,8 @@ POD_DISRUPTION_BUDGET: Final = Printer(
 RESOURCE_QUOTA: Final = Printer(
     (
         NAME,
-        text("Request", "Requests and counts: used, of the most there may be."),
-        text("Limit", "Limits: used, of the most there may be."),
+        text("Request", "Requests and counts: used, and the maximum."),
+        text("Limit", "Limits: used, and the maximum."),
         AGE,
     ),
     _quota_cells,
@@ -158,7 +158,7 @@ PRIORITY_CLASS: Final = Printer(
         integer("Value", "The priority."),
         boolean("Global-Default", "Whether pods without a class get it."),
         AGE,
-        text("PreemptionPolicy", "Whether its pods may displace others."),
+        text("PreemptionPolicy", "Whether its pods may preempt others."),
     ),
     _priority_class_cells,
 )

@@ -37,13 +37,13 @@ def shortened(entries: Sequence[str], shown: int, separator: str = ",") -> str:
     return f"{text} + {len(entries) - shown} more..." if len(entries) > shown else text
 
 
-def ratio(done: int, wanted: int) -> str:
-    return f"{done}/{wanted}"
+def ratio(done: int, desired: int) -> str:
+    return f"{done}/{desired}"
 
 
-def is_true(conditions: Sequence[Object] | None, wanted: str) -> bool:
+def is_true(conditions: Sequence[Object] | None, type_: str) -> bool:
     """Whether the first condition of a type is true."""
     for each in conditions or ():
-        if each.get("type") == wanted:
+        if each.get("type") == type_:
             return bool(each.get("status") == "True")
     return False

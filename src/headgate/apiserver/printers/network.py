@@ -110,7 +110,7 @@ def _ingress_cells(obj: Object, now: float) -> Cells:
 
 
 def _hosts(rules: list[Object]) -> str:
-    """Rules without a host are not shown, but count in the number of further ones."""
+    """The hosts of the rules, shortened. Rules without a host are not shown, but are counted in ``+ n more``."""
     hosts: list[str] = []
     more = False
     for rule in rules:
@@ -163,7 +163,7 @@ SERVICE: Final = Printer(
     ),
     _service_cells,
 )
-ENDPOINTS: Final = Printer((NAME, text("Endpoints", "Where it leads to."), AGE), _endpoints_cells)
+ENDPOINTS: Final = Printer((NAME, text("Endpoints", "Addresses and ports."), AGE), _endpoints_cells)
 ENDPOINT_SLICE: Final = Printer(
     (
         NAME,
@@ -178,7 +178,7 @@ INGRESS: Final = Printer(
     (
         NAME,
         text("Class", "Which class serves it."),
-        text("Hosts", "Hosts that it answers for."),
+        text("Hosts", "Hosts that it serves."),
         text("Address", "Where it is reached."),
         text("Ports", "Ports it listens on."),
         AGE,
@@ -186,7 +186,7 @@ INGRESS: Final = Printer(
     _ingress_cells,
 )
 INGRESS_CLASS: Final = Printer(
-    (NAME, text("Controller", "Who serves the class."), text("Parameters", "Where its settings are."), AGE),
+    (NAME, text("Controller", "The controller of the class."), text("Parameters", "Where its settings are."), AGE),
     _ingress_class_cells,
 )
 NETWORK_POLICY: Final = Printer((NAME, text("Pod-Selector", "Which pods it is for."), AGE), _network_policy_cells)

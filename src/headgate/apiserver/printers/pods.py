@@ -75,7 +75,8 @@ def pod_status(pod: Object) -> PrintedPodStatus:
 def _initialization(
     result: PrintedPodStatus, spec: Object, status: Object, sidecars: set[Any]
 ) -> tuple[bool, PrintedPodStatus]:
-    """Whether an init container still blocks the pod, and the restarts of sidecars, which always count."""
+    """Adds the init containers to ``result``. Returns whether one of them still blocks the pod, and the restarts of
+    sidecars, which are counted in any case."""
     sidecar_restarts = PrintedPodStatus("")
     for index, each in enumerate(status.get("initContainerStatuses") or ()):
         result.count_restarts(each)
@@ -138,15 +139,15 @@ def _termination(terminated: Object) -> str:
 
 def _pod_cells(pod: Object, now: float) -> Cells:
     spec, status = part(pod, "spec"), part(pod, "status")
-    printed = pod_status(pod)
-    restarts = str(printed.restarts)
-    if printed.restarts and printed.last_restart:
-        restarts = f"{restarts} ({since(printed.last_restart, now)} ago)"
+    shown = pod_status(pod)
+    restarts = str(shown.restarts)
+    if shown.restarts and shown.last_restart:
+        restarts = f"{restarts} ({since(shown.last_restart, now)} ago)"
     ips = status.get("podIPs") or ()
     return [
         name_of(pod),
-        ratio(printed.ready, printed.total),
-        printed.reason,
+        ratio(shown.ready, shown.total),
+        shown.reason,
         restarts,
         age_of(pod, now),
         (ips[0].get("ip") if ips else status.get("podIP")) or NONE,
@@ -181,12 +182,12 @@ POD: Final = Printer(
     (
         NAME,
         text("Ready", "Containers that are ready, of all."),
-        text("Status", "What the pod does, or why it does not."),
+        text("Status", "The state of the pod, or why it does not run."),
         text("Restarts", "How often containers restarted, and when last."),
         AGE,
         wide("IP", "Address of the pod."),
         wide("Node", "Where it runs."),
-        wide("Nominated Node", "Where it may run once others have left."),
+        wide("Nominated Node", "The node that is reserved for it after a preemption."),
         wide("Readiness Gates", "Readiness gates that are passed, of all."),
     ),
     _pod_cells,

@@ -34,16 +34,17 @@ class TableColumn(msgspec.Struct, frozen=True):
 
 
 class Printer(msgspec.Struct, frozen=True):
-    """``cells`` gets the stored object and the time; ``conditions`` marks rows of finished objects.
+    """``cells`` makes the cells of one row from the stored object and the time. ``conditions`` marks rows of finished
+    objects.
 
-    Clients choose the columns of a custom kind. ``bounded_cells`` makes its cells within the Table's
-    :class:`VisitBudget`; ``weight`` estimates the visits of a row.
+    For a custom kind, whose columns a client has defined: ``bounded_cells`` is ``cells`` within the
+    :class:`VisitBudget` of the Table, and ``weight`` estimates how many values a row visits.
     """
 
     columns: tuple[TableColumn, ...]
     cells: Callable[[Object, float], Cells]
     conditions: Callable[[Object], list[dict[str, str]]] | None = None
-    # The rows of an empty list, which differ between two code paths of kube-apiserver.
+    # The value of `rows` for an empty list: kube-apiserver sends null for some kinds and [] for others.
     empty_rows: Literal["[]", "null"] = "[]"
     bounded_cells: Callable[[Object, float, VisitBudget], Cells] | None = None
     weight: int = 0

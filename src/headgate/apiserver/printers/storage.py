@@ -173,7 +173,7 @@ PERSISTENT_VOLUME: Final = Printer(
         NAME,
         text("Capacity", "How large it is."),
         text("Access Modes", "How it may be mounted."),
-        text("Reclaim Policy", "What becomes of it when it is released."),
+        text("Reclaim Policy", "What happens to it when it is released."),
         text("Status", "Whether it is bound."),
         text("Claim", "The claim that it is bound to."),
         _STORAGE_CLASS,
@@ -201,9 +201,9 @@ PERSISTENT_VOLUME_CLAIM: Final = Printer(
 STORAGE_CLASS: Final = Printer(
     (
         NAME,
-        text("Provisioner", "Who makes its volumes."),
-        text("ReclaimPolicy", "What becomes of released volumes."),
-        text("VolumeBindingMode", "When volumes are made and bound."),
+        text("Provisioner", "The driver that creates its volumes."),
+        text("ReclaimPolicy", "What happens to released volumes."),
+        text("VolumeBindingMode", "When volumes are created and bound."),
         text("AllowVolumeExpansion", "Whether volumes may grow."),
         AGE,
     ),
@@ -226,16 +226,16 @@ CSI_DRIVER: Final = Printer(
     (
         NAME,
         boolean("AttachRequired", "Whether volumes must be attached first."),
-        boolean("PodInfoOnMount", "Whether it wants to know the pod."),
+        boolean("PodInfoOnMount", "Whether it needs information about the pod."),
         boolean("StorageCapacity", "Whether it reports capacity."),
         text("TokenRequests", "Audiences of the tokens it wants."),
-        boolean("RequiresRepublish", "Whether it wants to be called again and again."),
+        boolean("RequiresRepublish", "Whether it must be called periodically."),
         text("Modes", "Kinds of volumes it serves."),
         AGE,
     ),
     _csi_driver_cells,
 )
-RESOURCE_CLAIM: Final = Printer((NAME, text("State", "How the claim stands."), AGE), _resource_claim_cells)
+RESOURCE_CLAIM: Final = Printer((NAME, text("State", "The state of the claim."), AGE), _resource_claim_cells)
 RESOURCE_SLICE: Final = Printer(
     (
         NAME,

@@ -53,7 +53,7 @@ def table(
 
 
 def table_visits(rows: int) -> VisitBudget:
-    """The budget of the columns of a custom kind for a Table of so many rows."""
+    """How many values the columns of a custom kind may visit in a Table of so many rows."""
     return VisitBudget(MAX_VISITS + VISITS_PER_ROW * rows)
 
 

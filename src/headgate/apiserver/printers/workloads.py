@@ -134,9 +134,9 @@ def _job_cells(job: Object, now: float) -> Cells:
 
 def _completions(job: Object) -> str:
     spec, done = part(job, "spec"), part(job, "status").get("succeeded") or 0
-    wanted, parallelism = spec.get("completions"), spec.get("parallelism") or 0
-    if wanted is not None:
-        return ratio(done, wanted)
+    desired, parallelism = spec.get("completions"), spec.get("parallelism") or 0
+    if desired is not None:
+        return ratio(done, desired)
     return f"{done}/1 of {parallelism}" if parallelism > 1 else f"{done}/1"
 
 
@@ -167,8 +167,8 @@ def _cron_job_cells(obj: Object, now: float) -> Cells:
 
 
 def _scale_cells(obj: Object, now: float) -> Cells:
-    wanted, present = part(obj, "spec").get("replicas") or 0, part(obj, "status").get("replicas") or 0
-    return [name_of(obj), wanted, present, age_of(obj, now)]
+    desired, present = part(obj, "spec").get("replicas") or 0, part(obj, "status").get("replicas") or 0
+    return [name_of(obj), desired, present, age_of(obj, now)]
 
 
 _REPLICA_COLUMNS: Final = (
@@ -214,13 +214,13 @@ STATEFUL_SET: Final = Printer(
     (NAME, text("Ready", "Pods that are ready, of those wanted."), AGE, *POD_COLUMNS), _stateful_set_cells
 )
 CONTROLLER_REVISION: Final = Printer(
-    (NAME, text("Controller", "Whose revision it is."), text("Revision", "Number of the revision."), AGE),
+    (NAME, text("Controller", "The owner of the revision."), text("Revision", "Number of the revision."), AGE),
     _controller_revision_cells,
 )
 JOB: Final = Printer(
     (
         NAME,
-        text("Status", "How the job stands."),
+        text("Status", "The state of the job."),
         text("Completions", "Pods that succeeded, of those wanted."),
         text("Duration", "How long it ran, or runs."),
         AGE,
@@ -232,8 +232,8 @@ JOB: Final = Printer(
 CRON_JOB: Final = Printer(
     (
         NAME,
-        text("Schedule", "When jobs start, in cron's words."),
-        text("Timezone", "Whose clock the schedule means."),
+        text("Schedule", "When jobs start, in cron format."),
+        text("Timezone", "The time zone of the schedule."),
         boolean("Suspend", "Whether it is paused."),
         integer("Active", "Jobs that run now."),
         text("Last Schedule", "Time since the last start."),

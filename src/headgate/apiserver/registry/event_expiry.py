@@ -1,8 +1,8 @@
 """Which events have expired, by the time of their last write.
 
-A queue in the order of writes, filled from the changes in the store: a tick reads only entries that are due. The time
-of a write is not stored; for an event that is older than this process, the latest time in the event counts. Pure;
-``apiserver/io/event_expirer.py`` provides the time and deletes what is due.
+The queue has one entry for each write of an event, in the order of the writes, so a tick reads only entries that are
+due. The time of a write is not stored: for an event that is older than this process it is the latest time in the event.
+This module does no I/O; ``apiserver/io/event_expirer.py`` provides the time and commits the deletions.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class EventExpiryQueue:
         self._api: Final = api
         self._ttl_s: Final = ttl_s
         self._queue: deque[_EventWrite] = deque()
-        self._staged: list[_EventWrite] = []
-        self._seen: Revision | None = None
+        self._staged: list[_EventWrite] = []  # whose deletion the last tick has staged
+        self._seen: Revision | None = None  # the queue has all writes up to this revision
 
     def tick(self, now_s: float) -> int:
         """Stages the deletion of due events, the oldest first, at most a batch. Returns their number."""
@@ -45,8 +45,8 @@ class EventExpiryQueue:
         self._staged = []
         while len(self._staged) < _BATCH and self._queue and self._queue[0].at_s + self._ttl_s <= now_s:
             write = self._queue.popleft()
-            item = self._api.store.peek(EVENTS, write.namespace, write.name)
-            if item is not None and item.revision == write.revision:
+            item = self._api.store.read_applied(EVENTS, write.namespace, write.name)
+            if item is not None and item.revision == write.revision:  # otherwise a later write has its own entry
                 self._delete(item)
                 self._staged.append(write)
         return len(self._staged)
@@ -64,6 +64,7 @@ class EventExpiryQueue:
             store.stage(stored_objects.make_item(self._api, kind, obj, store.next_revision()), delete=True)
 
     def _update(self, now_s: float) -> None:
+        """Adds the writes that were committed since the last tick."""
         store = self._api.store
         committed = store.committed
         changes = None if self._seen is None else store.changes(EVENTS, self._seen)
@@ -81,6 +82,7 @@ class EventExpiryQueue:
 
 
 def _last_write_s(item: Item) -> float:
+    """The latest time in the metadata of the event; 0 without one."""
     metadata = stored_objects.decode(item.data)["metadata"]
     times = [metadata.get("creationTimestamp"), *(each.get("time") for each in metadata.get("managedFields") or ())]
     parsed = (timestamps.parse_time(each) for each in times if each)

@@ -12,13 +12,13 @@ import msgspec
 
 from headgate.apimachinery import api_errors, protobuf
 from headgate.apimachinery.codec import codec
-from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.kind import ServedKind
 from headgate.apiserver.kinds.scheme import KindScheme
 from headgate.apiserver.request import negotiation
+from headgate.apiserver.request_context import RequestContext
 from headgate.kube import field_errors
 from headgate.kube.schema import GroupVersionKind
-from headgate.kube.serializer.json_decoder import TOO_MANY_NODES, Numbers
+from headgate.kube.serializer.json_decoder import TOO_MANY_JSON_VALUES, Numbers
 
 Object = dict[str, Any]
 
@@ -26,20 +26,24 @@ _SUMMARY_BYTES: Final = 30
 
 
 class RequestBody(msgspec.Struct, frozen=True):
-    """The body of a request: its type and its value. Protobuf is decoded when the type is known."""
+    """The body of a request: its type and its value.
 
-    named: codec.TypeMeta
+    A JSON or YAML body is in ``parsed``. A protobuf body is in ``message``, still encoded: it can only be decoded with
+    the schema of its type (:func:`parsed_body`).
+    """
+
+    type_meta: codec.TypeMeta
     parsed: codec.ParsedBody = codec.ParsedBody()
     message: bytes | None = None
 
     def gvk(self, expected: GroupVersionKind) -> GroupVersionKind:
         """The type; parts that the body does not name are as expected."""
-        group, version, kind = self.named
+        group, version, kind = self.type_meta
         return GroupVersionKind(*((group, version) if version else expected[:2]), kind or expected.kind)
 
 
-def read_body(call: Call, numbers: Numbers = "spelled") -> RequestBody | str | api_errors.StatusError:
-    """The body, parsed as far as its type; a text if it is malformed, an error for an unsupported media type."""
+def read_body(call: RequestContext, numbers: Numbers = "literal") -> RequestBody | str | api_errors.StatusError:
+    """The body with its type; a ``str`` is the problem of a malformed body, which the caller makes an error of."""
     media_type = negotiation.input_type(call.request.header("content-type"))
     if isinstance(media_type, api_errors.StatusError):
         return media_type
@@ -48,14 +52,14 @@ def read_body(call: Call, numbers: Numbers = "spelled") -> RequestBody | str | a
         envelope = protobuf.open_envelope(body)
         return envelope if isinstance(envelope, str) else RequestBody(envelope.type_meta, message=envelope.raw)
     parsed = codec.decode_yaml(body) if media_type == negotiation.YAML else codec.decode_json(body, numbers=numbers)
-    if parsed.error == TOO_MANY_NODES:
+    if parsed.error == TOO_MANY_JSON_VALUES:
         return api_errors.entity_too_large(parsed.error)
-    named = codec.interpret(parsed)
-    return named if isinstance(named, str) else RequestBody(named, parsed)
+    type_meta = codec.interpret(parsed)
+    return type_meta if isinstance(type_meta, str) else RequestBody(type_meta, parsed)
 
 
-def parsed_body(call: Call, body: RequestBody, type_name: str) -> codec.ParsedBody | str:
-    """The value of a body of that type, or the problem with its bytes."""
+def parsed_body(call: RequestContext, body: RequestBody, type_name: str) -> codec.ParsedBody | str:
+    """The value of a body of the type ``type_name``; a ``str`` is the problem of a malformed protobuf message."""
     if body.message is None:
         return body.parsed
     value = call.api.messages.decode(type_name, body.message)
@@ -63,42 +67,44 @@ def parsed_body(call: Call, body: RequestBody, type_name: str) -> codec.ParsedBo
 
 
 def decode_object(
-    call: Call,
+    call: RequestContext,
     kind: ServedKind,
     field_validation: str,
     aliases: frozenset[GroupVersionKind] = frozenset(),
 ) -> Object | api_errors.StatusError:
-    """The body as an object of ``kind`` (or of an alias with the same schema), with defaults. Warnings are added to the
-    call."""
+    """The body as an object of ``kind``, with defaults. Its warnings are added to the response.
+
+    ``aliases``: other types with the same schema that are accepted, such as an old version.
+    """
     expected, scheme = kind.gvk, call.api.scheme_of(kind)
-    body = read_body(call, "whole" if scheme.custom else "spelled")
+    body = read_body(call, "plain" if kind.is_custom_resource else "literal")
     if isinstance(body, api_errors.StatusError):
         return body
     if isinstance(body, str):
         return _unrecognized(expected.kind, body, call.request.body)
-    if scheme.custom and body.message is not None:
+    if kind.is_custom_resource and body.message is not None:
         return negotiation.no_protobuf()
-    if scheme.custom and not body.named.kind:
+    if kind.is_custom_resource and not body.type_meta.kind:
         missing = f"Object 'Kind' is missing in '{call.request.body.decode('utf-8', 'replace')}'"
         return _unrecognized(expected.kind, missing, call.request.body)
-    actual = GroupVersionKind(*body.named) if scheme.custom else body.gvk(expected)
+    actual = GroupVersionKind(*body.type_meta) if kind.is_custom_resource else body.gvk(expected)
     prefix = f"{actual.kind} in version {field_errors.quote(actual.version)} cannot be handled as a {expected.kind}: "
     type_name = call.api.schemas.kinds[actual] if _is_registered(call, actual) else ""
     parsed = parsed_body(call, body, type_name) if type_name else body.parsed
     if isinstance(parsed, str):
         return api_errors.bad_request(prefix + parsed)
-    if actual != expected and actual not in aliases and not scheme.custom:
+    if actual != expected and actual not in aliases and not kind.is_custom_resource:
         return _mismatch(call, actual, expected)
     decoded = scheme.decode(parsed.value)
-    if scheme.custom and not parsed.is_yaml:
-        decoded = msgspec.structs.replace(decoded, strict_errors=[*parsed.duplicates, *decoded.strict_errors])
+    if kind.is_custom_resource and not parsed.is_yaml:
+        decoded = msgspec.structs.replace(decoded, strict_errors=[*parsed.duplicate_errors, *decoded.strict_errors])
     if decoded.error is not None:
         return api_errors.bad_request(prefix + decoded.error)
     if field_validation == "Strict" and (problem := codec.strict_decoding_error(parsed, decoded)):
         return api_errors.bad_request(prefix + problem)
     if field_validation == "Warn":
         call.warn(*codec.strict_decoding_warnings(parsed, decoded))
-    if actual[:2] != expected[:2] and scheme.custom:
+    if actual[:2] != expected[:2] and kind.is_custom_resource:
         return _other_version(actual, expected)
     set_defaults(scheme, decoded.obj)
     keep_empty_managed_fields(parsed.value, decoded.obj)
@@ -106,7 +112,7 @@ def decode_object(
 
 
 def keep_empty_managed_fields(value: Any, obj: Object) -> None:
-    """Copies ``managedFields: []``, which asks to remove all managed fields; decoding drops the empty list."""
+    """Copies ``managedFields: []``, a request to remove all managed fields; decoding drops the empty list."""
     metadata = value.get("metadata") if isinstance(value, dict) else None
     if isinstance(metadata, dict) and metadata.get("managedFields") == []:
         obj["metadata"]["managedFields"] = []
@@ -135,14 +141,14 @@ def _other_version(actual: GroupVersionKind, expected: GroupVersionKind) -> api_
     return api_errors.bad_request(f"{text} ({expected.api_version})")
 
 
-def _mismatch(call: Call, actual: GroupVersionKind, expected: GroupVersionKind) -> api_errors.StatusError:
+def _mismatch(call: RequestContext, actual: GroupVersionKind, expected: GroupVersionKind) -> api_errors.StatusError:
     if actual in call.api.schemas.kinds and actual.kind == expected.kind:
         return _other_version(actual, expected)
     prefix = f"{actual.kind} in version {field_errors.quote(actual.version)} cannot be handled as a {expected.kind}"
     return api_errors.bad_request(f"{prefix}: {_type_mismatch(call, actual, expected)}")
 
 
-def _type_mismatch(call: Call, actual: GroupVersionKind, expected: GroupVersionKind) -> str:
+def _type_mismatch(call: RequestContext, actual: GroupVersionKind, expected: GroupVersionKind) -> str:
     """The error for an object of type ``actual`` instead of ``expected``."""
     if not _is_registered(call, actual):
         return unregistered(actual)
@@ -150,8 +156,8 @@ def _type_mismatch(call: Call, actual: GroupVersionKind, expected: GroupVersionK
     return f"converting ({actual.version}.{actual.kind}) to ({internal}.{expected.kind}): unknown conversion"
 
 
-def _is_registered(call: Call, gvk: GroupVersionKind) -> bool:
-    """Whether the type is accepted in requests; views, such as a Table, are only in responses."""
+def _is_registered(call: RequestContext, gvk: GroupVersionKind) -> bool:
+    """Whether the type is accepted in requests. Those of ``meta.k8s.io``, such as Table, are only in responses."""
     return gvk in call.api.schemas.kinds and gvk.group != "meta.k8s.io"
 
 
@@ -161,10 +167,13 @@ def unregistered(gvk: GroupVersionKind) -> str:
     return f'no kind {kind} is registered for version {version} in scheme "pkg/runtime/scheme.go:111"'
 
 
-def type_problem(call: Call, expected: GroupVersionKind, value: Any) -> str | None:
-    """The problem with the type of a patched document; ``None`` if it is right or absent."""
-    named = codec.interpret(codec.ParsedBody(value))
-    if isinstance(named, str):
-        return named
-    actual = RequestBody(named).gvk(expected)
+def type_problem(call: RequestContext, expected: GroupVersionKind, value: Any) -> str | None:
+    """The problem if the patched object ``value`` has another ``kind`` or ``apiVersion`` than expected.
+
+    ``None`` if they are as expected or absent.
+    """
+    type_meta = codec.interpret(codec.ParsedBody(value))
+    if isinstance(type_meta, str):
+        return type_meta
+    actual = RequestBody(type_meta).gvk(expected)
     return None if actual == expected else _type_mismatch(call, actual, expected)

@@ -1,7 +1,7 @@
-"""The forms of a response: the object, a list, a Table, metadata only; JSON or YAML.
+"""Builds responses: an object, a list, a Table, or metadata only; as JSON or YAML.
 
-A plain object is sent as its stored bytes; only the other views decode it. ``apiserver/printers/`` defines the columns
-of a Table.
+An object without a requested view (Table, PartialObjectMetadata) is sent as its stored bytes; the views decode it.
+``apiserver/printers/`` defines the columns of a Table.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import yaml
 
 from headgate.apimachinery import api_errors
 from headgate.apimachinery.jsonpath import VisitBudget
-from headgate.apiserver.call import Call
 from headgate.apiserver.kinds import size_limits
 from headgate.apiserver.kinds.kind import ServedKind
 from headgate.apiserver.printers import table, visible_metadata
@@ -22,6 +21,7 @@ from headgate.apiserver.registry import stored_objects
 from headgate.apiserver.request.messages import ServerResponse
 from headgate.apiserver.request.negotiation import YAML, Output
 from headgate.apiserver.request.warning_headers import warning_headers
+from headgate.apiserver.request_context import RequestContext
 from headgate.store import Item
 
 Object = dict[str, Any]
@@ -47,13 +47,13 @@ def render(output: Output, body: Body) -> bytes:
     return msgspec.json.format(data, indent=2) if output.pretty else data + b"\n"
 
 
-def respond(call: Call, code: int, body: Body) -> ServerResponse:
+def respond(call: RequestContext, code: int, body: Body) -> ServerResponse:
     headers = warning_headers(call.warnings)
     return ServerResponse(code, render(call.output, body), call.output.media_type, headers)
 
 
 def refuse(error: api_errors.StatusError, output: Output | None = None, warnings: Iterable[str] = ()) -> ServerResponse:
-    """An error uses the negotiated encoding, but is never converted to a Table."""
+    """The response for ``error``. It uses the negotiated encoding, but is never converted to a Table."""
     output = Output() if output is None else Output(output.error_media_type, pretty=output.pretty)
     headers = warning_headers(warnings)
     if error.details is not None and error.details.retry_after_s:
@@ -73,42 +73,43 @@ def _text(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def object_response(call: Call, code: int, obj: Object) -> ServerResponse:
+def object_response(call: RequestContext, code: int, obj: Object) -> ServerResponse:
     """One object in the requested view. A Status is never converted."""
     view = call.output.view
     if view == "object" or obj.get("kind") == "Status":
         is_own_kind = call.kind.scheme is not None and obj.get("kind") == call.kind.kind
         return respond(call, code, stored_objects.encode(call.kind, obj) if is_own_kind else obj)
-    converted = _converted_view(call, [obj], revision_of(obj), single=True)
+    converted = _converted_view(call, [obj], list_meta_of(obj), single=True)
     if isinstance(converted, api_errors.StatusError):
         return refused(call, converted)
     return respond(call, code, converted)
 
 
-def written_response(call: Call, code: int, obj: Object, item: Item | None) -> ServerResponse:
+def written_response(call: RequestContext, code: int, obj: Object, item: Item | None) -> ServerResponse:
     """The response to a write: the stored bytes, if a GET would return them."""
     if item is not None and call.output.view == "object" and stored_objects.is_served_as_stored(call.api, call.kind):
         return respond(call, code, item.data)
     return object_response(call, code, obj)
 
 
-def refused(call: Call, error: api_errors.StatusError) -> ServerResponse:
+def refused(call: RequestContext, error: api_errors.StatusError) -> ServerResponse:
+    """The response for ``error`` in the negotiated format, with the warnings of the request."""
     return refuse(error, call.output, call.warnings)
 
 
-def revision_of(obj: Mapping[str, Any]) -> Object:
+def list_meta_of(obj: Mapping[str, Any]) -> Object:
     """The list metadata of a Table of one object: its revision, if it was ever stored."""
     version = obj["metadata"].get("resourceVersion")
     return {"resourceVersion": version} if version else {}
 
 
-def item_response(call: Call, code: int, item: Item) -> ServerResponse:
+def item_response(call: RequestContext, code: int, item: Item) -> ServerResponse:
     if call.output.view == "object":
         return respond(call, code, stored_objects.serve(call.api, call.kind, item))
     return object_response(call, code, stored_objects.load(call.api, call.kind, item))
 
 
-def list_response(call: Call, items: Sequence[Item], list_meta: Object) -> ServerResponse:
+def list_response(call: RequestContext, items: Sequence[Item], list_meta: Object) -> ServerResponse:
     stored_objects.request_conversions(call.api, call.kind, items)
     if call.output.view == "object":
         plain = _plain_list(call, items, list_meta)
@@ -122,7 +123,8 @@ def list_response(call: Call, items: Sequence[Item], list_meta: Object) -> Serve
     return respond(call, 200, converted)
 
 
-def _loaded(call: Call, items: Sequence[Item]) -> list[Object] | api_errors.StatusError:
+def _loaded(call: RequestContext, items: Sequence[Item]) -> list[Object] | api_errors.StatusError:
+    """The objects of ``items``; an error if defaults and conversion make them too large in total."""
     objects: list[Object] = []
     grown_bytes = 0
     for item in items:
@@ -134,7 +136,7 @@ def _loaded(call: Call, items: Sequence[Item]) -> list[Object] | api_errors.Stat
     return objects
 
 
-def _plain_list(call: Call, items: Sequence[Item], list_meta: Object) -> list[bytes] | api_errors.StatusError:
+def _plain_list(call: RequestContext, items: Sequence[Item], list_meta: Object) -> list[bytes] | api_errors.StatusError:
     """Items of a typed list have no ``kind`` and ``apiVersion``, so these are cut off the stored bytes."""
     if call.kind.scheme is not None:
         return _custom_list(call, items, list_meta)
@@ -151,7 +153,9 @@ def _plain_list(call: Call, items: Sequence[Item], list_meta: Object) -> list[by
     return [head, _encoder.encode(list_meta), b',"items":[', *pieces, b"]}"]
 
 
-def _custom_list(call: Call, items: Sequence[Item], list_meta: Object) -> list[bytes] | api_errors.StatusError:
+def _custom_list(
+    call: RequestContext, items: Sequence[Item], list_meta: Object
+) -> list[bytes] | api_errors.StatusError:
     """Custom objects in a list have ``kind`` and ``apiVersion``; the list has sorted keys."""
     served: list[bytes] = []
     grown_bytes = 0
@@ -169,7 +173,7 @@ def _custom_list(call: Call, items: Sequence[Item], list_meta: Object) -> list[b
     ]
 
 
-def include_object(call: Call) -> str | api_errors.StatusError:
+def include_object(call: RequestContext) -> str | api_errors.StatusError:
     """The value of ``includeObject``: which part of each object is in the rows of a Table."""
     included = (call.query.get("includeObject") or [""])[0]
     if included not in _INCLUDE_OBJECT:
@@ -184,7 +188,12 @@ def partial_metadata(kind: ServedKind, obj: Object, version: str) -> Object:
 
 
 def as_table(
-    call: Call, objects: Sequence[Object], list_meta: Object, *, headers: bool = True, visits: VisitBudget | None = None
+    call: RequestContext,
+    objects: Sequence[Object],
+    list_meta: Object,
+    *,
+    headers: bool = True,
+    visits: VisitBudget | None = None,
 ) -> Object | api_errors.StatusError:
     included = include_object(call)
     if isinstance(included, api_errors.StatusError):
@@ -202,7 +211,7 @@ def as_table(
 
 
 def _converted_view(
-    call: Call, objects: Sequence[Object], list_meta: Object, *, single: bool
+    call: RequestContext, objects: Sequence[Object], list_meta: Object, *, single: bool
 ) -> Object | api_errors.StatusError:
     view, version = call.output.view, call.output.version
     if view == "Table":
@@ -223,7 +232,7 @@ def _converted_view(
     }
 
 
-def _go_type(call: Call) -> str:
+def _go_type(call: RequestContext) -> str:
     """The name of the type in kube-apiserver's text: its internal package and kind."""
     if call.kind.scheme is not None:
         return "unstructured.Unstructured"

@@ -1,7 +1,7 @@
-"""Objects to stored items, and back.
+"""Converts objects to items of the store, and items to objects.
 
-An object is stored once, as the JSON of a GET response: ``kind`` and ``apiVersion`` first, so that a list can cut them
-off without decoding. Some clients keep parts of an object as text and compare it with Go's output (kubectl does with a
+An object is stored as the JSON of a GET response, with ``kind`` and ``apiVersion`` first, so that a list can remove
+them without decoding. Some clients keep parts of an object as text and compare it with Go's output (kubectl does with a
 ControllerRevision's data), so characters are escaped as in Go. A kind with several versions is stored in one of them
 and converted on write and on read (``apiserver/kinds/conversion.py``).
 """
@@ -14,18 +14,19 @@ from typing import Any, Final
 import msgspec
 
 from headgate.apimachinery.apply import Convert, ConvertedObject
-from headgate.apimachinery.apply.validate import check
+from headgate.apimachinery.apply.validate import schema_errors
 from headgate.apiserver.kinds.conversion import from_stored, to_stored
 from headgate.apiserver.kinds.kind import ServedKind
 from headgate.apiserver.state import ServerState
 from headgate.apiserver.webhooks.conversion import ConversionRequired
 from headgate.kube.serializer.go_json import html_escaped
+from headgate.kube.serializer.json_decoder import has_floats, with_go_numbers
 from headgate.store import Item, Revision
 
 Object = dict[str, Any]
 
 _encoder: Final = msgspec.json.Encoder()
-_sorting_encoder: Final = msgspec.json.Encoder(order="sorted")
+_sorted_json: Final = msgspec.json.Encoder(order="sorted").encode
 _decoder: Final = msgspec.json.Decoder()
 
 
@@ -40,13 +41,22 @@ def encode(kind: ServedKind, obj: Mapping[str, Any]) -> bytes:
     Every stored object has metadata, so the prefix is always followed by a field.
     """
     if kind.scheme is not None:
-        return html_escaped(_sorting_encoder.encode(obj))
+        parts = {name: _sorted_json(value) for name, value in obj.items() if name != "metadata"}
+        # Managed fields have the keys of all other fields again.
+        metadata = {name: _sorted_json(value) for name, value in obj["metadata"].items()}
+        return html_escaped(_join(parts | {"metadata": _join(metadata)}))
     body = _encoder.encode({key: value for key, value in obj.items() if key not in ("kind", "apiVersion")})
     return type_prefix(kind) + html_escaped(body[1:])
 
 
-def text(obj: Mapping[str, Any] | list[Any]) -> str:
-    """JSON for a message."""
+def _join(encoded: Mapping[str, bytes]) -> bytes:
+    """The JSON of a map with encoded values. Values are encoded one by one because encoding one keeps the interpreter
+    lock, and sorting takes long."""
+    return b"{%s}" % b",".join(b"%s:%s" % (_sorted_json(name), encoded[name]) for name in sorted(encoded))
+
+
+def json_text(obj: Mapping[str, Any] | list[Any]) -> str:
+    """JSON for an error text."""
     return _encoder.encode(obj).decode()
 
 
@@ -55,16 +65,17 @@ def decode(data: bytes) -> Object:
     return obj
 
 
-def canonical(api: ServerState, kind: ServedKind, obj: Object) -> Object:
-    """``obj`` as the server prints it, with its type."""
+def wire_form(api: ServerState, kind: ServedKind, obj: Object) -> Object:
+    """``obj`` as the server sends it: with ``kind`` and ``apiVersion``, Go's order of fields, and required fields that
+    are empty."""
     if kind.scheme is not None:
-        return kind.scheme.emit(obj)
+        return kind.scheme.wire_form(obj)
     if not _is_stored_version(api, kind):
         # Fields that this version does not have become annotations in the conversion from the stored version.
         obj = from_stored(kind, to_stored(kind, obj))
-    printed = api.scheme_of(kind).emit(obj)
-    printed["kind"], printed["apiVersion"] = kind.kind, kind.api_version
-    return printed
+    wire = api.scheme_of(kind).wire_form(obj)
+    wire["kind"], wire["apiVersion"] = kind.kind, kind.api_version
+    return wire
 
 
 def _is_stored_version(api: ServerState, kind: ServedKind) -> bool:
@@ -81,28 +92,29 @@ def load(api: ServerState, kind: ServedKind, item: Item) -> Object:
     """A new copy of a stored object, in the version of ``kind``."""
     obj, scheme = decode(item.data), kind.scheme
     if scheme is not None:
-        return obj if item.revision > scheme.since or scheme.from_stored is None else scheme.from_stored(obj)
-    # The versions differ in the empty fields that they print, so it is printed again.
-    return obj if _is_stored_version(api, kind) else canonical(api, kind, from_stored(kind, obj))
+        return obj if item.revision > scheme.converts_up_to or scheme.from_stored is None else scheme.from_stored(obj)
+    # The versions differ in their required fields, so the converted object gets the wire form of its own version.
+    return obj if _is_stored_version(api, kind) else wire_form(api, kind, from_stored(kind, obj))
 
 
 def selectable_fields(api: ServerState, kind: ServedKind, item: Item) -> Mapping[str, str]:
-    """The selectable fields of an object of a custom kind.
+    """The values of the selectable fields of a custom object.
 
-    The fields that are stored with it are those of the former definition, in the stored version; others are read from
-    the object, unless that needs a conversion webhook.
+    ``item.fields`` has those of the CustomResourceDefinition at the time of the write, in the stored version. If the
+    object is older than the present definition, or stored in another version, the values are read from the object,
+    unless that needs a conversion webhook.
     """
     scheme = kind.scheme
-    if scheme is None or item.revision > scheme.since or scheme.webhook is not None:
+    if scheme is None or item.revision > scheme.converts_up_to or scheme.webhook is not None:
         return item.fields
     obj = load(api, kind, item)
     return {each.label: each.value(obj) for each in kind.field_labels}
 
 
 def converted(source: ServedKind, target: ServedKind, obj: Object) -> Object:
-    """``obj`` of the version of ``source`` in the version of ``target``; both share one storage.
+    """``obj`` of the version ``source`` converted to the version ``target`` of the same resource.
 
-    A custom object has its version in ``apiVersion``; ``source`` provides the conversion and may be another version.
+    A custom object is converted from the version in its ``apiVersion``; ``source`` then provides only the conversion.
     """
     if source.scheme is not None:
         if obj.get("apiVersion") == target.api_version:
@@ -116,10 +128,10 @@ def converted(source: ServedKind, target: ServedKind, obj: Object) -> Object:
 
 def converter(api: ServerState, kind: ServedKind) -> Convert | None:
     """The conversion of ``kind`` to its other versions; ``None`` for a kind with one version."""
-    stored = api.kinds.by_storage(kind.resource)
-    if len(stored) == 1:
+    versions = api.kinds.kinds_stored_as(kind.resource)
+    if len(versions) == 1:
         return None
-    by_version = {view.api_version: view for view in stored}
+    by_version = {each.api_version: each for each in versions}
     if len(by_version) == 1:
         return None
 
@@ -130,29 +142,34 @@ def converter(api: ServerState, kind: ServedKind) -> Convert | None:
         if kind.scheme is not None:
             return _checked_object(api, target, converted(kind, target, obj))
         return ConvertedObject(
-            api.scheme_of(target).typed.schema, canonical(api, target, converted(source, target, obj))
+            api.scheme_of(target).typed.schema, wire_form(api, target, converted(source, target, obj))
         )
 
     return convert
 
 
 def _checked_object(api: ServerState, kind: ServedKind, obj: Object) -> ConvertedObject | str:
-    """The custom object as an object of ``kind``, or the fields that this version does not have."""
-    shape = api.scheme_of(kind).typed.schema
-    return check(shape, obj, duplicates=True) or ConvertedObject(shape, obj)
+    """The custom object with the schema of ``kind``, or the text of the errors if it does not match the schema."""
+    schema = api.scheme_of(kind).typed.schema
+    return schema_errors(schema, obj, allow_duplicates=True) or ConvertedObject(schema, obj)
 
 
 def read_back(kind: ServedKind, obj: Object) -> Object:
-    """``obj`` as it will be read from the store: fields that the stored version does not have are lost."""
+    """``obj`` as it will be read from the store: fields that the stored version does not have are lost, and numbers of
+    a custom object are as JSON has them (``2`` for a float that is 2)."""
     scheme = kind.scheme
-    if scheme is None or scheme.to_stored is None or scheme.from_stored is None:
+    if scheme is None:
         return obj
+    if scheme.to_stored is None or scheme.from_stored is None:
+        return {name: with_go_numbers(value) for name, value in obj.items()} if has_floats(obj) else obj
     return scheme.from_stored(scheme.to_stored(obj))
 
 
 def request_conversions(api: ServerState, kind: ServedKind, items: Sequence[Item]) -> None:
-    """Requests the conversion of all these objects at once, if a webhook must convert them: raises
-    :class:`ConversionRequired` with those that are missing."""
+    """Raises :class:`ConversionRequired` with all of these objects that a webhook must convert and has not converted.
+
+    ``load`` raises it for one object; one request for all of them saves calls of the webhook.
+    """
     if kind.scheme is None or kind.scheme.webhook is None:
         return
     missing: list[Object] = []
@@ -166,8 +183,8 @@ def request_conversions(api: ServerState, kind: ServedKind, items: Sequence[Item
 
 
 def is_converted_on_read(kind: ServedKind, item: Item) -> bool:
-    """Whether the object is not served as stored, because of another version or a later schema."""
-    return kind.scheme is not None and item.revision <= kind.scheme.since
+    """Whether the custom object is converted when it is read, because of another version or a later schema."""
+    return kind.scheme is not None and item.revision <= kind.scheme.converts_up_to
 
 
 def serve(api: ServerState, kind: ServedKind, item: Item) -> bytes:
@@ -175,14 +192,14 @@ def serve(api: ServerState, kind: ServedKind, item: Item) -> bytes:
     if kind.scheme is not None:
         return (
             item.data
-            if item.revision > kind.scheme.since
-            else encode(kind, canonical(api, kind, load(api, kind, item)))
+            if item.revision > kind.scheme.converts_up_to
+            else encode(kind, wire_form(api, kind, load(api, kind, item)))
         )
     return item.data if _is_stored_version(api, kind) else encode(kind, load(api, kind, item))
 
 
 def with_revision(obj: Object, revision: Revision) -> Object:
-    """``obj`` with its revision, which is printed after the uid."""
+    """``obj`` with its ``resourceVersion``, which follows the uid, as in Go's order of fields."""
     metadata: Object = {}
     for field, value in obj["metadata"].items():
         if field != "resourceVersion":
@@ -200,8 +217,8 @@ def make_item(api: ServerState, kind: ServedKind, obj: Object, revision: Revisio
         stored_kind, labels = kind, kind.scheme.stored_labels
         obj = obj if kind.scheme.to_stored is None else kind.scheme.to_stored(obj)
     elif stored_kind is not kind:
-        # The versions differ in the empty fields that they print, so it is printed again in the stored version.
-        obj, labels = canonical(api, stored_kind, to_stored(kind, obj)), stored_kind.field_labels
+        # The versions differ in their required fields, so the object gets the wire form of the stored version.
+        obj, labels = wire_form(api, stored_kind, to_stored(kind, obj)), stored_kind.field_labels
     obj = with_revision(obj, revision)
     metadata = obj["metadata"]
     return Item(

@@ -1,7 +1,7 @@
 """Which requests a custom kind does not serve, and the error for them.
 
-kube-apiserver registers no routes for custom kinds: what is not served is 404, and what is not supported is refused by
-the verb. Clients see the difference in the responses.
+kube-apiserver registers no routes for custom kinds: a path that is not served is 404, and a verb that is not supported
+is refused by the handler of the verb. Therefore the responses differ from those of built-in kinds (``routes.py``).
 """
 
 from __future__ import annotations

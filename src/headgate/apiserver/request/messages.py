@@ -1,8 +1,8 @@
-"""The input and output of ``handle``: requests, responses, effects.
+"""The input and output of ``handle`` (``apiserver/handler.py``): requests, responses, effects.
 
-Values only. A transport (``apiserver/io/api_server.py``, or the in-process one in ``client/``) builds a
-:class:`ServerRequest`, drives the generator that ``apiserver/handler.py`` returns, performs the :data:`Effect` values
-that it yields, and delivers the :class:`Response` or the watch that it returns.
+``handle`` is a generator without I/O. Its driver (``apiserver/io/api_server.py``) passes a :class:`ServerRequest`,
+performs each :data:`Effect` that the generator yields and sends the result back into it, and delivers the
+:class:`ServerResponse` or the watch that it returns.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ AuditLevel = Literal["Metadata", "Request", "RequestResponse"]
 
 
 LONG_BYTES: Final = 32 * 1024
-"""Bodies, paths with their queries, and stored objects up to this size are processed in the event loop: at most about 2
-microseconds per byte."""
+"""Bodies, paths with their queries, and stored objects up to this size are processed in the event loop; longer ones in
+the worker thread. The processing takes at most about 2 microseconds per byte."""
 _READING_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-class ServerRequest(msgspec.Struct, frozen=True, dict=True):  # the dict keeps `info`
+class ServerRequest(msgspec.Struct, frozen=True, dict=True):  # dict=True: the cached property `info` needs a dict
     """One HTTP request, fully read. Header names are lower case; ``query`` is the raw query string.
 
     For a repeated header, ``headers`` has the first value and ``repeated`` has all.
@@ -54,7 +54,8 @@ class ServerRequest(msgspec.Struct, frozen=True, dict=True):  # the dict keeps `
 
     @property
     def has_long_headers(self) -> bool:
-        """The same for the headers: ``Accept`` and impersonation headers are lists that are parsed."""
+        """Whether the headers are too long to be parsed in the event loop: some of them are lists, such as ``Accept``
+        and the impersonation headers."""
         size = sum(map(len, self.headers)) + sum(map(len, self.headers.values()))
         if self.repeated:
             size += sum(len(value) + 1 for values in self.repeated.values() for value in values)
@@ -62,14 +63,16 @@ class ServerRequest(msgspec.Struct, frozen=True, dict=True):  # the dict keeps `
 
     @property
     def is_read(self) -> bool:
-        """Whether the request counts as a read in the limits on requests in flight. A long target is not parsed for
-        that."""
+        """Whether the request counts as a read in the limits on requests in flight.
+
+        The path decides. A path that is too long to be parsed here is not parsed: then the method decides.
+        """
         return self.method in _READING_METHODS if self.has_long_target else not self.info.is_write
 
     def header(self, name: str) -> str:
         return self.headers.get(name, "")
 
-    def every(self, name: str) -> tuple[str, ...]:
+    def header_values(self, name: str) -> tuple[str, ...]:
         """All values of a header that may be repeated."""
         if name in self.repeated:
             return self.repeated[name]
@@ -130,7 +133,10 @@ class WebhookAnswer(msgspec.Struct, frozen=True):
 
 
 class CallWebhooks(msgspec.Struct, frozen=True):
-    """Make these calls in parallel; send back a tuple of :class:`WebhookAnswer`, in the same order."""
+    """Make these calls in parallel; send back a tuple of :class:`WebhookAnswer`, in the same order.
+
+    Other writes may be staged before the request continues.
+    """
 
     calls: tuple[WebhookCall, ...]
 
@@ -141,4 +147,11 @@ class RecordAuditEvent(msgspec.Struct, frozen=True):
     event: dict[str, Any]
 
 
-Effect = Commit | WaitRevision | CallWebhooks | RecordAuditEvent
+class ContinueInThread(msgspec.Struct, frozen=True):
+    """Run the rest of the request in the worker thread, because it takes long. Nothing is sent back.
+
+    Other writes may be staged before the request continues.
+    """
+
+
+Effect = Commit | WaitRevision | CallWebhooks | RecordAuditEvent | ContinueInThread

@@ -44,6 +44,8 @@ class Output(msgspec.Struct, frozen=True):
 
 
 class _Clause(msgspec.Struct, frozen=True):
+    """One media type of an ``Accept`` header: ``kind/subtype;params;q=quality``."""
+
     kind: str
     subtype: str
     params: dict[str, str]
@@ -68,7 +70,7 @@ def _clauses(header: str) -> list[_Clause]:
         except ValueError:
             quality = 0.0
         clauses.append(_Clause(kind, subtype, values, quality))
-    # Stable: equal clauses stay in the order of the header; a specific type comes before a wildcard.
+    # A specific type comes before a wildcard. The sort is stable: equal clauses stay in the order of the header.
     clauses.sort(key=lambda each: (-each.quality, each.kind == "*", each.subtype == "*"))
     return clauses
 
@@ -79,7 +81,7 @@ def _matches(clause: _Clause, media_type: str) -> bool:
 
 
 def choose(accept: str, offered: tuple[str, ...]) -> str | None:
-    """The preferred one of the offered types, without parameters; ``None`` if none is accepted."""
+    """The offered type that the client prefers; ``None`` if it accepts none of them. Parameters are ignored."""
     for clause in _clauses(accept):
         for media_type in offered:
             if _matches(clause, media_type):
@@ -88,6 +90,7 @@ def choose(accept: str, offered: tuple[str, ...]) -> str | None:
 
 
 def _accept(clause: _Clause, media_type: str, pretty: bool, tables: bool) -> Output | None:
+    """The output that the clause requests; None if its parameters are not supported."""
     params = clause.params
     if params.get("stream", "watch") not in ("", "watch") or params.get("sv", "v1") not in ("", "v1"):
         return None
@@ -142,9 +145,9 @@ def plain_output(accept: str) -> Output | api_errors.StatusError:
 
 
 def check_accept(accept: str, *, streams: bool) -> api_errors.StatusError | None:
-    """The first check: one of the accepted types must be an offered type or ``*/*``.
+    """The error if no accepted type is an offered type or ``*/*``. ``streams``: the endpoint also offers watches.
 
-    kube-apiserver's router does this check first, and does not know ``application/*``.
+    The router of kube-apiserver does this check before all others, and does not know ``application/*``.
     """
     if not accept:
         return None
@@ -162,7 +165,7 @@ def not_streamable() -> api_errors.StatusError:
 
 
 def wants_pretty(pretty_param: str | None, user_agent: str) -> bool:
-    """curl and browsers get indented JSON by default."""
+    """Whether the response is indented: as the parameter ``pretty`` says; by default only for curl and browsers."""
     if pretty_param:
         return pretty_param in ("1", "t", "T", "true", "TRUE", "True")
     return user_agent.startswith(("curl", "Wget", "Mozilla/5.0"))

@@ -30,7 +30,7 @@ _PROPAGATION_POLICIES: Final = ("Foreground", "Background", "Orphan")
 
 
 def parse_query(query: str) -> Query:
-    """A pair that is not properly encoded or has a semicolon is ignored, as in Go."""
+    """The values of each query parameter. As in Go, a pair that is malformed or has a semicolon is ignored."""
     if not query:
         return {}
     pairs = (pair for pair in query.split("&") if ";" not in pair and not _MALFORMED.search(pair))
@@ -112,8 +112,8 @@ def list_options(query: Query, *, force_watch: bool = False) -> ListOptions | ap
         continue_token=_first(query, "continue"),
         send_initial_events=_boolean(query, "sendInitialEvents"),
     )
-    unspecific = options.send_initial_events is None and not options.match and options.resource_version in ("", "0")
-    if options.watch and unspecific:
+    has_no_start = options.send_initial_events is None and not options.match and options.resource_version in ("", "0")
+    if options.watch and has_no_start:
         # A watch without a start revision begins with the current state.
         options = msgspec.structs.replace(options, send_initial_events=True, match=NOT_OLDER_THAN)
     problems = _watch_problems(options) if options.watch else _list_problems(options)

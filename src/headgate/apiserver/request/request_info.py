@@ -1,6 +1,6 @@
 """What a request is: its verb, resource, subresource, name and namespace, by the rules of kube-apiserver.
 
-This is the only place that reads them off the method and the path. Authorization, audit, the request deadline, the
+Only this module derives them from the method and the path. Authorization, audit, the request deadline, the
 limits on requests in flight, routing (``apiserver/request/routes.py``) and execution (``apiserver/handler.py``) all use
 the same :class:`RequestInfo`, so that no request is authorized as one thing and executed as another.
 
@@ -60,6 +60,12 @@ class RequestInfo(msgspec.Struct, frozen=True):
     @property
     def is_write(self) -> bool:
         return self.verb in _WRITES
+
+    @property
+    def has_route(self) -> bool:
+        """Whether the path is served at all. ``//api/v1`` and ``/apis//v1`` are authorized like ``/api/v1``, but
+        kube-apiserver has no route for them."""
+        return not self.path.startswith(("//", "/apis//"))
 
     @property
     def is_long_running(self) -> bool:

@@ -18,7 +18,7 @@ from headgate.apiserver.kinds.kind import ServedKind
 from headgate.kube import field_errors
 from headgate.store import Revision
 
-WAIT_S: Final = 3.0
+WAIT_S: Final = 3.0  # how long a read waits for a revision that is not committed yet
 NEWEST: Final = Revision(-1)  # in a token: continue after the key at the newest revision
 _TOKEN_VERSION: Final = "meta.k8s.io/v1"
 _BAD_TOKEN: Final = "continue key is not valid"
@@ -57,6 +57,8 @@ def invalid_for_list(problem: api_errors.StatusError) -> api_errors.StatusError:
 
 
 class _Token(msgspec.Struct):
+    """A continue token as JSON, with kube-apiserver's names: format version, revision, and the key to start at."""
+
     v: str = ""
     rv: int = 0
     start: str = ""
@@ -70,7 +72,8 @@ class ContinuePosition(msgspec.Struct, frozen=True):
 
 
 def encode_token(kind: ServedKind, namespace: str, position: ContinuePosition) -> str:
-    """The token has the key after the last one, relative to the prefix of the list."""
+    """The continue token: the revision, and the key that follows the last returned one, relative to the prefix of the
+    list."""
     after_namespace, name = position.after
     key = f"{after_namespace}/{name}" if kind.namespaced and not namespace else name
     body = msgspec.json.encode({"v": _TOKEN_VERSION, "rv": position.revision, "start": f"{key}\0"})
@@ -104,11 +107,13 @@ def decode_token(kind: ServedKind, namespace: str, text: str) -> ContinuePositio
         in_namespace, _, name = key.partition("/")
     else:
         in_namespace, name = namespace, key
-    # A token of this server ends in NUL. Another token has the first key to return, so the key before it is used.
+    # In a token of this server, "start" is the last returned key with a NUL. In other tokens it is the first key to
+    # return, so the list continues after the text that sorts directly before that key.
     return ContinuePosition(Revision(token.rv), (in_namespace, _before(name) if exact else name))
 
 
 def _before(name: str) -> str:
+    """A text that sorts directly before ``name``: no name of an object is between the two."""
     return name[:-1] + chr(ord(name[-1]) - 1) + "\U0010ffff" if name else ""
 
 

@@ -1,6 +1,6 @@
 """Which methods a path of a built-in kind supports.
 
-kube-apiserver has a route for each path and method; this is the same table, computed from the row of the kind. A path
+kube-apiserver has a route for each path and method; this is the same table, computed from the served kind. A path
 without a route is 404, a route without the method is 405. ``apiserver/request/request_info.py`` has parsed the request
 before. ``apiserver/request/custom_routes.py`` has the rules of custom kinds.
 """
@@ -60,10 +60,10 @@ def methods_of(info: RequestInfo, kind: ServedKind, form: PathForm) -> frozenset
         watched = info.verb == WATCH and WATCH in kind.verbs and form != "subresource"
         return frozenset({"GET"}) if watched else frozenset()
     if form == "subresource":
-        row = kind.subresource(info.subresource)
+        subresource = kind.subresource(info.subresource)
         if info.subresource == PROXY:
             return _PROXIED
-        return _methods(_SUBRESOURCE, () if row is None else row.verbs)
+        return _methods(_SUBRESOURCE, () if subresource is None else subresource.verbs)
     if form == "object":
         return _methods(_OBJECT, kind.verbs)
     is_all_namespaces = kind.namespaced and info.segments[0] != "namespaces"

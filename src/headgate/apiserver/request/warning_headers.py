@@ -1,5 +1,7 @@
-"""Warnings as headers, by the rule of kube-apiserver: while all together have at most 4,096 characters they are sent
-whole; from the first that exceeds the limit each is cut to 256, and none follows once 4,096 are reached.
+"""Encodes warnings as ``Warning`` headers, by the rule of kube-apiserver.
+
+If all texts together have at most 4,096 characters, they are sent as they are. Otherwise each text is truncated to 256
+characters, and no further text is sent once the total has reached 4,096 characters.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ _MAX_EACH_WHEN_CUT: Final = 256
 
 
 def warning_headers(warnings: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Texts that are not valid in a header are left out. Lengths are in characters."""
+    """The headers. Texts that are not valid in a header are omitted."""
     return tuple(("Warning", f"299 - {_quoted(text)}") for text in _limited(warnings))
 
 

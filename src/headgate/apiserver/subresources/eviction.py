@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from headgate.apimachinery import api_errors
 from headgate.apiserver.admission import admission_chain
-from headgate.apiserver.call import Call
-from headgate.apiserver.kinds.rows.row import CREATE, row
+from headgate.apiserver.kinds.rows.row import CREATE, builtin_kind
 from headgate.apiserver.registry import request_bodies, responses, stored_objects
 from headgate.apiserver.request import options
 from headgate.apiserver.request.messages import Effect, ServerResponse
+from headgate.apiserver.request_context import RequestContext
 from headgate.apiserver.verbs import deleting, updating, writing
 from headgate.kube import conditions, labels
 from headgate.kube.schema import GroupVersionKind
@@ -19,14 +19,14 @@ from headgate.store import Item
 
 Object = dict[str, Any]
 
-_EVICTION: Final = row("policy/v1", "Eviction", "evictions", "Namespaced", verbs=CREATE)
+_EVICTION: Final = builtin_kind("policy/v1", "Eviction", "evictions", "Namespaced", verbs=CREATE)
 # Old clients still send the previous version.
 _OLD_VERSIONS: Final = frozenset({GroupVersionKind("policy", "v1beta1", "Eviction")})
 _BUDGET: Final = GroupVersionKind("policy", "v1", "PodDisruptionBudget")
 _BUDGETS: Final = "poddisruptionbudgets.policy"
 _MAX_DISRUPTED_PODS: Final = 2000
 _WOULD_VIOLATE: Final = "Cannot evict pod as it would violate the pod's disruption budget."
-_NO_BUDGET_NEEDED: Final = frozenset({"Succeeded", "Failed", "Pending"})
+_PHASES_WITHOUT_BUDGET: Final = frozenset({"Succeeded", "Failed", "Pending"})
 _DISRUPTION_TARGET: Final = {
     "type": "DisruptionTarget",
     "status": "True",
@@ -35,7 +35,7 @@ _DISRUPTION_TARGET: Final = {
 }
 
 
-def create(call: Call) -> Generator[Effect, Any, ServerResponse]:
+def create(call: RequestContext) -> Generator[Effect, Any, ServerResponse]:
     write_options = options.write_options(call.query, "CreateOptions")
     if isinstance(write_options, api_errors.StatusError):
         return responses.refused(call, write_options)
@@ -43,14 +43,18 @@ def create(call: Call) -> Generator[Effect, Any, ServerResponse]:
     if isinstance(eviction, api_errors.StatusError):
         return responses.refused(call, eviction)
     if admission_chain.has_webhooks(call, "CREATE"):
-        eviction = updating.track(call, eviction, None, call.strategy.update, write_options.field_manager, _EVICTION)
+        eviction = updating.record_managed_fields(
+            call, eviction, None, call.strategy.update, write_options.field_manager, _EVICTION
+        )
     problem = yield from _evict(call, eviction, write_options.dry_run)
     if problem is not None:
         return responses.refused(call, problem)
     return responses.respond(call, 201, api_errors.success(code=201))
 
 
-def _evict(call: Call, eviction: Object, dry_run: bool) -> Generator[Effect, Any, api_errors.StatusError | None]:
+def _evict(
+    call: RequestContext, eviction: Object, dry_run: bool
+) -> Generator[Effect, Any, api_errors.StatusError | None]:
     name = call.info.name
     problem = writing.match_namespace(call.namespace, eviction["metadata"])
     if problem is not None:
@@ -71,7 +75,7 @@ def _evict(call: Call, eviction: Object, dry_run: bool) -> Generator[Effect, Any
     delete_options = options.delete_options(delete_fields)
     if isinstance(delete_options, api_errors.StatusError):
         return delete_options
-    item = call.api.store.peek("pods", call.namespace, name)
+    item = call.api.store.read_applied("pods", call.namespace, name)
     if item is None:
         return api_errors.not_found(call.resource, name)
     pod = stored_objects.load(call.api, call.kind, item)
@@ -83,26 +87,26 @@ def _evict(call: Call, eviction: Object, dry_run: bool) -> Generator[Effect, Any
 
 def _needs_no_budget(pod: Object) -> bool:
     phase = (pod.get("status") or {}).get("phase")
-    return phase in _NO_BUDGET_NEEDED or "deletionTimestamp" in pod["metadata"]
+    return phase in _PHASES_WITHOUT_BUDGET or "deletionTimestamp" in pod["metadata"]
 
 
 def _delete(
-    call: Call, item: Item, pod: Object, delete_options: options.DeleteOptions
+    call: RequestContext, item: Item, pod: Object, delete_options: options.DeleteOptions
 ) -> Generator[Effect, Any, api_errors.StatusError | None]:
-    problem = deleting.preconditions(call, pod, delete_options)
+    problem = deleting.check_preconditions(call, pod, delete_options)
     if problem is not None:
         return problem
     if not delete_options.dry_run:
-        marked = {**pod, "status": _with_condition(pod.get("status") or {}, _DISRUPTION_TARGET, call.now)}
-        if marked != pod:
-            item = writing.stage(call, call.kind, stored_objects.canonical(call.api, call.kind, marked))
+        evicted = {**pod, "status": _with_condition(pod.get("status") or {}, _DISRUPTION_TARGET, call.now)}
+        if evicted != pod:
+            item = writing.stage(call, call.kind, stored_objects.wire_form(call.api, call.kind, evicted))
     # Admission has run for the eviction; it does not run for the delete.
-    deleted = yield from deleting.remove(call, item, options.without_preconditions(delete_options))
+    deleted = yield from deleting.delete_admitted(call, item, options.without_preconditions(delete_options))
     return deleted if isinstance(deleted, api_errors.StatusError) else None
 
 
-def _use_budget(call: Call, pod: Object, dry_run: bool) -> api_errors.StatusError | None:
-    """Uses one disruption of the budget that covers the pod; returns the error if that is not allowed."""
+def _use_budget(call: RequestContext, pod: Object, dry_run: bool) -> api_errors.StatusError | None:
+    """Subtracts one disruption from the PodDisruptionBudget that selects the pod; the error if it allows none."""
     budgets = [budget for budget in _budgets(call) if _covers(budget, pod)]
     if len(budgets) > 1:
         text = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
@@ -119,11 +123,11 @@ def _use_budget(call: Call, pod: Object, dry_run: bool) -> api_errors.StatusErro
     return None
 
 
-def _budgets(call: Call) -> list[Object]:
+def _budgets(call: RequestContext) -> list[Object]:
     kind = call.api.kinds.by_gvk(_BUDGET)
     if kind is None:
         return []
-    return [stored_objects.load(call.api, kind, item) for item in call.api.store.peek_all(_BUDGETS, call.namespace)]
+    return [stored_objects.load(call.api, kind, item) for item in call.api.store.list_applied(_BUDGETS, call.namespace)]
 
 
 def _covers(budget: Object, pod: Object) -> bool:
@@ -180,7 +184,8 @@ def _too_many(text: str, retry_after_s: int) -> api_errors.StatusError:
     return api_errors.StatusError(429, "TooManyRequests", _WOULD_VIOLATE, details)
 
 
-def _stage_decrement(call: Call, budget: Object, pod_name: str) -> None:
+def _stage_decrement(call: RequestContext, budget: Object, pod_name: str) -> None:
+    """Stages the budget with one allowed disruption less."""
     kind = call.api.kinds.by_gvk(_BUDGET)
     if kind is None:
         return
@@ -195,4 +200,4 @@ def _stage_decrement(call: Call, budget: Object, pod_name: str) -> None:
             "observedGeneration": counts.get("observedGeneration", 0),
         }
         counts = _with_condition(counts, blocked, call.now)
-    writing.stage(call, kind, stored_objects.canonical(call.api, kind, {**budget, "status": counts}))
+    writing.stage(call, kind, stored_objects.wire_form(call.api, kind, {**budget, "status": counts}))

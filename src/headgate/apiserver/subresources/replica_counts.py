@@ -1,5 +1,5 @@
 """Where a workload stores its replica counts: built-in kinds at fixed paths, custom kinds at the paths of their
-definition.
+CustomResourceDefinition.
 
 ``apiserver/subresources/scale.py`` builds a Scale from them, and writes its number back.
 """
@@ -34,8 +34,8 @@ def _read_builtin(workload: Object) -> ReplicaCounts:
     spec = workload.get("spec") or {}
     selector, text = spec.get("selector"), None
     if selector is not None:
-        plain = workload.get("kind") == "ReplicationController"
-        text = str(labels.from_set(selector) if plain else labels.from_label_selector(selector))
+        is_label_map = workload.get("kind") == "ReplicationController"  # other kinds have a LabelSelector
+        text = str(labels.from_set(selector) if is_label_map else labels.from_label_selector(selector))
     return ReplicaCounts(spec.get("replicas", 0), (workload.get("status") or {}).get("replicas", 0), text)
 
 

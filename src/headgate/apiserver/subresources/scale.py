@@ -15,12 +15,12 @@ from headgate.apimachinery.apply import parent_entries, scale_entries
 from headgate.apimachinery.apply.scale import REPLICAS, ReplicasPaths
 from headgate.apimachinery.strategy import UpdateRules
 from headgate.apiserver.admission import admission_chain
-from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.kind import ServedKind
 from headgate.apiserver.kinds.scheme import ScalePaths
 from headgate.apiserver.registry import request_bodies, responses, stored_objects
 from headgate.apiserver.request import options
 from headgate.apiserver.request.messages import Effect, ServerResponse
+from headgate.apiserver.request_context import RequestContext
 from headgate.apiserver.subresources import replica_counts
 from headgate.apiserver.verbs import patching, reading, updating, writing
 from headgate.kube import field_errors
@@ -45,8 +45,9 @@ _UNSET_REPLICAS: Final = -(2**31)
 _COPIED_METADATA: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
-def scale_of(call: Call, workload: Object) -> Object:
-    """The Scale of a workload. If the workload has no replicas field, the Scale has an impossible number."""
+def scale_of(call: RequestContext, workload: Object) -> Object:
+    """The Scale of a workload. If the workload has no replicas field, the Scale has ``_UNSET_REPLICAS``, which
+    :func:`_problem` refuses in a write."""
     metadata, counts = workload["metadata"], replica_counts.read_counts(workload, _paths(call))
     desired = _UNSET_REPLICAS if counts.desired is None else counts.desired
     return {
@@ -58,13 +59,13 @@ def scale_of(call: Call, workload: Object) -> Object:
     }
 
 
-def _paths(call: Call) -> ScalePaths | None:
+def _paths(call: RequestContext) -> ScalePaths | None:
     return call.api.scheme_of(call.kind).scale
 
 
-def _replica_paths(call: Call) -> ReplicasPaths:
-    """The path of the replicas in each version of the workload."""
-    kinds = call.api.kinds.by_storage(call.kind.resource)
+def _replica_paths(call: RequestContext) -> ReplicasPaths:
+    """The path of the replicas in each version of the workload, as path elements of managed fields."""
+    kinds = call.api.kinds.kinds_stored_as(call.kind.resource)
     if _paths(call) is None:
         return {call.kind.api_version: REPLICAS}
     scale_paths = {kind.api_version: call.api.scheme_of(kind).scale for kind in kinds}
@@ -74,7 +75,7 @@ def _replica_paths(call: Call) -> ReplicasPaths:
     }
 
 
-def get(call: Call) -> Steps:
+def get(call: RequestContext) -> Steps:
     item = call.api.store.read(call.kind.resource, call.namespace, call.info.name)
     if item is None:
         return responses.refused(call, api_errors.not_found(call.resource, call.info.name))
@@ -89,33 +90,35 @@ def get(call: Call) -> Steps:
     return _response(call, workload)
 
 
-def _spec_path(call: Call) -> str:
+def _spec_path(call: RequestContext) -> str:
     paths = _paths(call)
     return "" if paths is None else f".{'.'.join(paths.spec)}"
 
 
-def _response(call: Call, workload: Object) -> ServerResponse:
-    return responses.object_response(call, 200, stored_objects.canonical(call.api, SCALE, scale_of(call, workload)))
+def _response(call: RequestContext, workload: Object) -> ServerResponse:
+    return responses.object_response(call, 200, stored_objects.wire_form(call.api, SCALE, scale_of(call, workload)))
 
 
-def update(call: Call) -> Steps:
+def update(call: RequestContext) -> Steps:
     write_options = options.write_options(call.query, "UpdateOptions")
     if isinstance(write_options, api_errors.StatusError):
         return responses.refused(call, write_options)
     body = request_bodies.decode_object(call, SCALE, write_options.field_validation)
     if isinstance(body, api_errors.StatusError):
         return responses.refused(call, body)
-    problem = writing.match_namespace(call.namespace, body["metadata"]) or updating.check_name(call, body["metadata"])
+    problem = writing.match_namespace(call.namespace, body["metadata"]) or updating.name_mismatch(
+        call, body["metadata"]
+    )
     if problem is not None:
         return responses.refused(call, problem)
 
     def make(old: Object | None) -> Object | api_errors.StatusError:
-        return updating.track(call, body, old, _PLAIN, write_options.field_manager, SCALE)
+        return updating.record_managed_fields(call, body, old, _PLAIN, write_options.field_manager, SCALE)
 
     return (yield from _write(call, make, write_options.dry_run, body["metadata"].get("uid", "")))
 
 
-def patch(call: Call) -> Steps:
+def patch(call: RequestContext) -> Steps:
     patch_options = patching.read_options(call)
     if isinstance(patch_options, api_errors.StatusError):
         return responses.refused(call, patch_options)
@@ -123,7 +126,7 @@ def patch(call: Call) -> Steps:
 
 
 def _write(
-    call: Call,
+    call: RequestContext,
     make: Callable[[Object | None], Object | api_errors.StatusError],
     dry_run: bool,
     precondition_uid: str = "",
@@ -131,6 +134,7 @@ def _write(
     api_version, replica_paths = call.kind.api_version, _replica_paths(call)
 
     def transform(workload: Object | None) -> admission_chain.AdmitSteps:
+        """The workload with the replicas and the managed fields of the new Scale."""
         if workload is None:
             return api_errors.not_found(call.resource, call.info.name)
         metadata = workload["metadata"]
@@ -151,9 +155,9 @@ def _write(
         merged = dict(metadata)
         entries = new["metadata"].get("managedFields") or []
         merged["managedFields"] = parent_entries(managed, entries, api_version, replica_paths)
-        # Without a precondition of the client, a custom object is updated only from the state that was read.
-        unconditional = "" if _paths(call) is None else metadata.get("resourceVersion", "")
-        merged["resourceVersion"] = new["metadata"].get("resourceVersion", "") or unconditional
+        # An update of a custom object needs a resourceVersion. If the client has sent none, it is that of the workload.
+        read_version = "" if _paths(call) is None else metadata.get("resourceVersion", "")
+        merged["resourceVersion"] = new["metadata"].get("resourceVersion", "") or read_version
         replicas = (new.get("spec") or {}).get("replicas", 0)
         return replica_counts.with_replicas({**workload, "metadata": merged}, _paths(call), replicas)
 
@@ -170,7 +174,7 @@ def _write(
     return _response(call, written.obj)
 
 
-def _problem(call: Call, scale: Object, metadata: Object) -> api_errors.StatusError | None:
+def _problem(call: RequestContext, scale: Object, metadata: Object) -> api_errors.StatusError | None:
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if replicas == _UNSET_REPLICAS:
         return api_errors.bad_request(f"the spec replicas field {field_errors.quote(_spec_path(call))} cannot be empty")

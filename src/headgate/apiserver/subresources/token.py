@@ -15,11 +15,11 @@ from headgate.apimachinery.api_errors import GroupResource
 from headgate.apimachinery.validation.reviews import validate_token_request
 from headgate.apiserver.admission import admission_chain
 from headgate.apiserver.authn.service_account_tokens import BoundObject
-from headgate.apiserver.call import Call
-from headgate.apiserver.kinds.rows.row import CREATE, row
+from headgate.apiserver.kinds.rows.row import CREATE, builtin_kind
 from headgate.apiserver.registry import request_bodies, responses, stored_objects
 from headgate.apiserver.request import options
 from headgate.apiserver.request.messages import Effect, ServerResponse
+from headgate.apiserver.request_context import RequestContext
 from headgate.apiserver.verbs import updating, writing
 from headgate.kube import timestamps
 from headgate.kube.field_errors import invalid
@@ -27,15 +27,16 @@ from headgate.store import Item
 
 Object = dict[str, Any]
 
-_KIND: Final = row("authentication.k8s.io/v1", "TokenRequest", "tokenrequests", "Namespaced", verbs=CREATE)
+_KIND: Final = builtin_kind("authentication.k8s.io/v1", "TokenRequest", "tokenrequests", "Namespaced", verbs=CREATE)
 _TOKEN_REQUEST: Final = GroupResource("authentication.k8s.io", "TokenRequest")
 _RESOURCES: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
-# Projected volumes request this lifetime. Such tokens are valid for a year, for clients that do not reload them.
+# Projected volumes request this lifetime. As in kube-apiserver, such tokens are valid for a year, because some clients
+# do not reload them.
 _EXTENDED_FROM_S: Final = 3607
 _EXTENDED_S: Final = 365 * 24 * 3600
 
 
-def create(call: Call) -> Generator[Effect, Any, ServerResponse]:
+def create(call: RequestContext) -> Generator[Effect, Any, ServerResponse]:
     write_options = options.write_options(call.query, "CreateOptions")
     if isinstance(write_options, api_errors.StatusError):
         return responses.refused(call, write_options)
@@ -45,14 +46,16 @@ def create(call: Call) -> Generator[Effect, Any, ServerResponse]:
     issued = yield from _handle(call, request, write_options.field_manager)
     if isinstance(issued, api_errors.StatusError):
         return responses.refused(call, issued)
-    return responses.respond(call, 201, stored_objects.canonical(call.api, _KIND, issued))
+    return responses.respond(call, 201, stored_objects.wire_form(call.api, _KIND, issued))
 
 
-def _handle(call: Call, request: Object, field_manager: str) -> Generator[Effect, Any, Object | api_errors.StatusError]:
+def _handle(
+    call: RequestContext, request: Object, field_manager: str
+) -> Generator[Effect, Any, Object | api_errors.StatusError]:
     problem = writing.match_namespace(call.namespace, request["metadata"])
     if problem is not None:
         return problem
-    request = updating.track(call, request, None, call.strategy.update, field_manager, _KIND)
+    request = updating.record_managed_fields(call, request, None, call.strategy.update, field_manager, _KIND)
     admitted = yield from admission_chain.admit_create(call, request)
     if isinstance(admitted, api_errors.StatusError):
         return admitted
@@ -67,7 +70,7 @@ def _handle(call: Call, request: Object, field_manager: str) -> Generator[Effect
     return bound if isinstance(bound, api_errors.StatusError) else _issue(call, prepared, account, bound)
 
 
-def _prepare(call: Call, request: Object, account: Item | None) -> Object | api_errors.StatusError:
+def _prepare(call: RequestContext, request: Object, account: Item | None) -> Object | api_errors.StatusError:
     metadata, name = request["metadata"], call.info.name
     if metadata.get("name", name) != name:
         text = "must match the service account name if specified"
@@ -89,7 +92,7 @@ def _prepare(call: Call, request: Object, account: Item | None) -> Object | api_
     return api_errors.invalid(_TOKEN_REQUEST, "", problems) if problems else prepared
 
 
-def _bound_objects(call: Call, ref: Object | None) -> list[BoundObject] | api_errors.StatusError:
+def _bound_objects(call: RequestContext, ref: Object | None) -> list[BoundObject] | api_errors.StatusError:
     """The objects that the token is bound to; for a pod also its node."""
     if ref is None:
         return []
@@ -121,7 +124,9 @@ def _bound_objects(call: Call, ref: Object | None) -> list[BoundObject] | api_er
     return bound
 
 
-def _issue(call: Call, request: Object, account: Item, bound: list[BoundObject]) -> Object | api_errors.StatusError:
+def _issue(
+    call: RequestContext, request: Object, account: Item, bound: list[BoundObject]
+) -> Object | api_errors.StatusError:
     accounts = call.api.accounts
     if accounts is None:
         return api_errors.StatusError(501, "NotImplemented", "this API server has no key to sign tokens with")

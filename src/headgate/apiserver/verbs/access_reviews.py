@@ -17,48 +17,48 @@ from headgate.apiserver.authn.authenticator import bearer_token
 from headgate.apiserver.authn.user import UserInfo
 from headgate.apiserver.authz.rbac import AuthorizationDecision
 from headgate.apiserver.authz.selectors import selector_problems
-from headgate.apiserver.call import Call
 from headgate.apiserver.registry import request_bodies, responses, stored_objects
 from headgate.apiserver.request import options
 from headgate.apiserver.request.messages import Effect, ServerResponse
+from headgate.apiserver.request_context import RequestContext
 from headgate.apiserver.verbs import updating, writing
 from headgate.kube import field_errors
 
 Object = dict[str, Any]
-ReviewHandler = Callable[[Call, Object], "Object | api_errors.StatusError"]
+ReviewHandler = Callable[[RequestContext, Object], "Object | api_errors.StatusError"]
 
 
-def _self_subject(call: Call, review: Object) -> Object:
+def _self_subject(call: RequestContext, review: Object) -> Object:
     return {"metadata": {"creationTimestamp": call.now}, "status": {"userInfo": call.user.info()}}
 
 
-def _self_access(call: Call, review: Object) -> Object | api_errors.StatusError:
+def _self_access(call: RequestContext, review: Object) -> Object | api_errors.StatusError:
     problems = reviews.validate_self_review(review)
     if problems:
         return _invalid(call, problems)
     return _decide(call, review, call.user)
 
 
-def _subject_access(call: Call, review: Object) -> Object | api_errors.StatusError:
+def _subject_access(call: RequestContext, review: Object) -> Object | api_errors.StatusError:
     problems = reviews.validate_review(review)
     if problems:
         return _invalid(call, problems)
     return _decide(call, review, _subject(review))
 
 
-def _local_subject_access(call: Call, review: Object) -> Object | api_errors.StatusError:
+def _local_subject_access(call: RequestContext, review: Object) -> Object | api_errors.StatusError:
     problems = reviews.validate_local_review(review)
     if problems:
         return _invalid(call, problems)
     return _decide(call, review, _subject(review))
 
 
-def _self_rules(call: Call, review: Object) -> Object | api_errors.StatusError:
+def _self_rules(call: RequestContext, review: Object) -> Object | api_errors.StatusError:
     namespace = (review.get("spec") or {}).get("namespace", "")
     if not namespace:
         return api_errors.bad_request("no namespace on request")
-    grants = call.api.authorizer.grants(call.user, namespace)
-    rules = [rule.wire() for rule, _, _ in grants.rules]
+    effective = call.api.authorizer.effective_rules(call.user, namespace)
+    rules = [rule.wire() for rule, _, _ in effective.rules]
     status: Object = {
         "resourceRules": [rule for rule in rules if "resources" in rule],
         "nonResourceRules": [
@@ -68,19 +68,19 @@ def _self_rules(call: Call, review: Object) -> Object | api_errors.StatusError:
         ],
         "incomplete": False,
     }
-    if grants.problem:
-        status["evaluationError"] = grants.problem
+    if effective.problem:
+        status["evaluationError"] = effective.problem
     return {"metadata": {}, "spec": {}, "status": status}
 
 
-def _token_review(call: Call, review: Object) -> Object | api_errors.StatusError:
+def _token_review(call: RequestContext, review: Object) -> Object | api_errors.StatusError:
     spec = review.get("spec") or {}
     token, audiences = spec.get("token", ""), spec.get("audiences") or []
     if not token:
         return api_errors.bad_request("token is required for TokenReview in authentication")
     # As in a header, the token ends at a space.
     found = call.api.tokens.find(bearer_token(f"Bearer {token}") or "", call.moment.epoch_s, audiences)
-    if isinstance(found, str):
+    if isinstance(found, str):  # why the token is not accepted
         return {"status": {"user": {}, "error": found}}
     status = {"authenticated": True, "user": found.user.info(), "audiences": list(found.audiences)}
     return {"status": status}
@@ -96,7 +96,8 @@ _HANDLERS: Final[dict[str, ReviewHandler]] = {
 }
 
 
-def create(call: Call) -> Generator[Effect, Any, ServerResponse]:
+def create(call: RequestContext) -> Generator[Effect, Any, ServerResponse]:
+    """Admits the review, computes its result, and returns it. Nothing is stored."""
     write_options = options.write_options(call.query, "CreateOptions")
     if isinstance(write_options, api_errors.StatusError):
         return responses.refused(call, write_options)
@@ -106,7 +107,7 @@ def create(call: Call) -> Generator[Effect, Any, ServerResponse]:
     problem = writing.match_namespace(call.namespace, review["metadata"])
     if problem is not None:
         return responses.refused(call, problem)
-    review = updating.track(call, review, None, call.strategy.update, write_options.field_manager)
+    review = updating.record_managed_fields(call, review, None, call.strategy.update, write_options.field_manager)
     admitted = yield from admission_chain.admit_create(call, review)
     if isinstance(admitted, api_errors.StatusError):
         return responses.refused(call, admitted)
@@ -117,10 +118,10 @@ def create(call: Call) -> Generator[Effect, Any, ServerResponse]:
     refusal = yield from admission_chain.validate_create(call, review)
     if refusal is not None:
         return responses.refused(call, refusal)
-    return responses.object_response(call, 201, stored_objects.canonical(call.api, call.kind, {**review, **result}))
+    return responses.object_response(call, 201, stored_objects.wire_form(call.api, call.kind, {**review, **result}))
 
 
-def _invalid(call: Call, problems: field_errors.FieldErrors) -> api_errors.StatusError:
+def _invalid(call: RequestContext, problems: field_errors.FieldErrors) -> api_errors.StatusError:
     return api_errors.invalid(api_errors.GroupResource(call.kind.group, ""), "", problems)
 
 
@@ -130,7 +131,7 @@ def _subject(review: Object) -> UserInfo:
     return UserInfo(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""), extra)
 
 
-def _decide(call: Call, review: Object, user: UserInfo) -> Object:
+def _decide(call: RequestContext, review: Object, user: UserInfo) -> Object:
     spec = review["spec"]
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None:
@@ -150,7 +151,7 @@ def _status(decision: AuthorizationDecision, problems: str) -> Object:
     return status
 
 
-def unsupported(call: Call) -> api_errors.StatusError:
+def component_statuses_unsupported(call: RequestContext) -> api_errors.StatusError:
     """The error for component statuses, the only kind that can be listed but is not stored."""
     text = f"{call.kind.plural} are not supported by the embedded API server: its components run in one process"
     return api_errors.StatusError(501, "NotImplemented", text)

@@ -1,25 +1,28 @@
 """DELETE of one object: immediate, graceful, or waiting for finalizers.
 
-There are three outcomes. The object is removed; or it gets a ``deletionTimestamp`` and stays until a kubelet has ended
-its grace period; or it gets one and stays until its last finalizer is removed, which ``apiserver/verbs/writing.py``
-notices. The strategy of a kind sets its grace period.
+There are three outcomes. The object is removed from the store at once. Or it gets a ``deletionTimestamp`` and stays
+until a kubelet has ended its grace period. Or it gets a ``deletionTimestamp`` and stays until its last finalizer is
+removed (``_completes_deletion`` in ``apiserver/verbs/writing.py``). The strategy of a kind sets its grace period.
+
+Below, ``call`` is the context of the request. The functions are generators: they yield effects, such as ``Commit``,
+which the caller performs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
 from headgate.apimachinery import api_errors
 from headgate.apimachinery.codec import codec
 from headgate.apiserver.admission import admission_chain
-from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.kind import ServedKind
 from headgate.apiserver.registry import definition_status, request_bodies, responses, stored_objects
 from headgate.apiserver.request import options
 from headgate.apiserver.request.messages import Effect, ServerResponse
+from headgate.apiserver.request_context import RequestContext
 from headgate.apiserver.verbs import writing
 from headgate.apiserver.verbs.deletion_finalizers import finalizers_after
 from headgate.kube import timestamps
@@ -62,17 +65,18 @@ _SYSTEM_PRIORITIES: Final = frozenset({"system-node-critical", "system-cluster-c
 
 
 class DeletionResult(msgspec.Struct, frozen=True):
-    """The object after the delete; ``gone``: it was removed."""
+    """The object after the request; ``removed``: it is not in the store any more."""
 
     obj: Object
-    gone: bool
+    removed: bool
 
 
 Steps = Generator[Effect, Any, "DeletionResult | api_errors.StatusError"]
-Preconditions = Callable[[Call, Object, options.DeleteOptions], "api_errors.StatusError | None"]
+CheckPreconditions = Callable[[RequestContext, Object, options.DeleteOptions], "api_errors.StatusError | None"]
 
 
-def read_options(call: Call) -> options.DeleteOptions | api_errors.StatusError:
+def read_options(call: RequestContext) -> options.DeleteOptions | api_errors.StatusError:
+    """The DeleteOptions of the body, or of the query if there is no body."""
     body = call.request.body
     if not body:
         return options.delete_options_from_query(call.query)
@@ -93,23 +97,23 @@ def read_options(call: Call) -> options.DeleteOptions | api_errors.StatusError:
     return options.delete_options(decoded.obj)
 
 
-def delete(call: Call) -> Generator[Effect, Any, ServerResponse]:
-    patch_options = read_options(call)
-    if isinstance(patch_options, api_errors.StatusError):
-        return responses.refused(call, patch_options)
+def delete(call: RequestContext) -> Generator[Effect, Any, ServerResponse]:
+    delete_options = read_options(call)
+    if isinstance(delete_options, api_errors.StatusError):
+        return responses.refused(call, delete_options)
     if call.kind.resource == _PRIORITY_CLASSES and call.info.name in _SYSTEM_PRIORITIES:
         text = "this is a system priority class and cannot be deleted"
         return responses.refused(call, api_errors.forbidden(call.resource, call.info.name, text))
-    warn_of_orphans(call, patch_options)
-    item = call.api.store.peek(call.kind.resource, call.namespace, call.info.name)
+    warn_of_orphaned_pods(call, delete_options)
+    item = call.api.store.read_applied(call.kind.resource, call.namespace, call.info.name)
     if item is None:
         return responses.refused(call, api_errors.not_found(call.resource, call.info.name))
-    remove = deletion_of(call.kind)
-    deleted = yield from remove(call, item, patch_options)
+    delete_one = deletion_of(call.kind)
+    deleted = yield from delete_one(call, item, delete_options)
     if isinstance(deleted, api_errors.StatusError):
         return responses.refused(call, deleted)
-    code = 202 if not deleted.gone and patch_options.orphan_dependents is False else 200
-    if call.kind.resource not in _RETURNS_OBJECT and deleted.gone:
+    code = 202 if not deleted.removed and delete_options.orphan_dependents is False else 200
+    if call.kind.resource not in _RETURNS_OBJECT and deleted.removed:
         metadata = deleted.obj["metadata"]
         details = api_errors.StatusDetails(
             name=metadata["name"], group=call.kind.group, kind=call.kind.plural, uid=metadata.get("uid", "")
@@ -118,7 +122,8 @@ def delete(call: Call) -> Generator[Effect, Any, ServerResponse]:
     return responses.object_response(call, code, deleted.obj)
 
 
-def warn_of_orphans(call: Call, delete_options: options.DeleteOptions) -> None:
+def warn_of_orphaned_pods(call: RequestContext, delete_options: options.DeleteOptions) -> None:
+    """Warns that the pods of a Job stay, unless the request says what to do with them."""
     if (
         call.kind.resource == "jobs.batch"
         and delete_options.propagation_policy is None
@@ -127,29 +132,33 @@ def warn_of_orphans(call: Call, delete_options: options.DeleteOptions) -> None:
         call.warn(_JOB_WARNING)
 
 
-def delete_item(call: Call, item: Item, delete_options: options.DeleteOptions) -> Steps:
-    """Deletes an object; ``item`` must be its state in the applied head."""
-    admitted = yield from _admit(call, item, delete_options, preconditions)
+def delete_item(call: RequestContext, item: Item, delete_options: options.DeleteOptions) -> Steps:
+    """Deletes an object. ``item`` must be its newest state, including staged writes (``Store.read_applied``)."""
+    admitted = yield from _admit(call, item, delete_options, check_preconditions)
     if isinstance(admitted, api_errors.StatusError):
         return admitted
-    return (yield from remove(call, admitted, delete_options, runs_admission=True))
+    return (yield from delete_admitted(call, admitted, delete_options, admit_removal=True))
 
 
 def _admit(
-    call: Call, item: Item, delete_options: options.DeleteOptions, check: Preconditions
+    call: RequestContext, item: Item, delete_options: options.DeleteOptions, check: CheckPreconditions
 ) -> Generator[Effect, Any, Item | api_errors.StatusError]:
-    """Runs admission. Returns the item to delete, which may have changed meanwhile."""
+    """Checks the preconditions and runs admission. Returns the item to delete, or a refusal.
+
+    Another request may write the object while admission calls webhooks. Then both steps are repeated with the new
+    state, which is returned.
+    """
     while True:
         obj = stored_objects.load(call.api, call.kind, item)
         problem = check(call, obj, delete_options)
-        if problem is None and _mark_deleted(call, obj, delete_options) is None:
-            return item  # nothing will change, so admission does not run
+        if problem is None and _begin_deletion(call, obj, delete_options) is None:
+            return item  # the request will change nothing, so admission does not run
         problem = problem or (
             yield from admission_chain.validate_delete(call, obj, _with_grace_period(call, obj, delete_options))
         )
         if problem is not None:
             return problem
-        present = call.api.store.peek(item.resource, item.namespace, item.name)
+        present = call.api.store.read_applied(item.resource, item.namespace, item.name)
         if present is item:
             return item
         if present is None:
@@ -157,117 +166,133 @@ def _admit(
         item = present
 
 
-def _with_grace_period(call: Call, obj: Object, delete_options: options.DeleteOptions) -> options.DeleteOptions:
+def _with_grace_period(
+    call: RequestContext, obj: Object, delete_options: options.DeleteOptions
+) -> options.DeleteOptions:
     """The options for admission, with the grace period that the object will get."""
-    grace, decide = delete_options.grace_period_seconds, call.strategy.graceful_delete
-    grace = 1 if grace is not None and grace < 0 else grace
-    if decide is not None and "deletionTimestamp" not in obj["metadata"]:
-        period = decide(obj, grace)
+    grace, grace_period_of = delete_options.grace_period_seconds, call.strategy.graceful_delete
+    grace = 1 if grace is not None and grace < 0 else grace  # as in kube-apiserver, a negative period means 1 second
+    if grace_period_of is not None and "deletionTimestamp" not in obj["metadata"]:
+        period = grace_period_of(obj, grace)
         grace = grace if period is None else period
     return msgspec.structs.replace(delete_options, grace_period_seconds=grace)
 
 
-def remove(call: Call, item: Item, delete_options: options.DeleteOptions, *, runs_admission: bool = False) -> Steps:
+def delete_admitted(
+    call: RequestContext, item: Item, delete_options: options.DeleteOptions, *, admit_removal: bool = False
+) -> Steps:
     """Deletes an object after admission. Nothing is yielded before the change is staged.
 
-    An object that is removed at once is first marked as deleted. ``runs_admission``: admission also runs for the
-    removal.
+    If the object is removed at once, the deletion timestamp is a write of its own, before the removal.
+    ``admit_removal``: admission runs once more between the two, as in kube-apiserver.
     """
     obj = stored_objects.load(call.api, call.kind, item)
-    changed = _mark_deleted(call, obj, delete_options)
-    if changed is None:
-        # The object is already being deleted, and this request does not shorten its grace period.
-        failure = yield from writing.commit(item.revision)
-        return failure or DeletionResult(obj, gone=False)
-    marked, remove = changed
+    begun = _begin_deletion(call, obj, delete_options)
+    if begun is None:
+        return (yield from _unchanged(obj, item))
     if delete_options.dry_run:
-        return DeletionResult(marked, gone=remove)
-    if not remove and marked == obj:
-        failure = yield from writing.commit(item.revision)
-        return failure or DeletionResult(obj, gone=False)
-    canonical = stored_objects.canonical(call.api, call.kind, marked)
-    if remove and marked["metadata"] != obj["metadata"]:
-        # Watches see the deletion timestamp before the removal, as with a kubelet that needs no time.
-        mark = writing.stage(call, call.kind, canonical)
-        if runs_admission:
-            return (yield from _remove_marked(call, mark, _with_grace_period(call, obj, delete_options)))
-        canonical = writing.with_revision(canonical, mark)
-    staged = writing.stage(call, call.kind, canonical, delete=remove)
+        return DeletionResult(begun.obj, removed=begun.remove_now)
+    if not begun.remove_now and begun.obj == obj:
+        return (yield from _unchanged(obj, item))
+    deleting = stored_objects.wire_form(call.api, call.kind, begun.obj)
+    if begun.remove_now and begun.obj["metadata"] != obj["metadata"]:
+        # Watches see the deletion timestamp before the removal, as if a kubelet had ended the pod at once.
+        with_timestamp = writing.stage(call, call.kind, deleting)
+        if admit_removal:
+            return (yield from _admit_removal(call, with_timestamp, _with_grace_period(call, obj, delete_options)))
+        deleting = writing.with_revision(deleting, with_timestamp)
+    staged = writing.stage(call, call.kind, deleting, delete=begun.remove_now)
     failure = yield from writing.commit(staged.revision)
-    if failure is not None:
-        return failure
-    return DeletionResult(writing.with_revision(canonical, staged), gone=remove)
+    return failure or DeletionResult(writing.with_revision(deleting, staged), removed=begun.remove_now)
 
 
-def _remove_marked(call: Call, mark: Item, delete_options: options.DeleteOptions) -> Steps:
-    """Removes an object that was just marked, if admission allows it; otherwise the mark stays."""
-    admitted = yield from _admit(call, mark, options.without_preconditions(delete_options), preconditions)
+def _unchanged(obj: Object, item: Item) -> Steps:
+    """The result of a request that changes nothing.
+
+    The response shows ``item``, which may be staged only, so it waits for the commit of ``item``.
+    """
+    failure = yield from writing.commit(item.revision)
+    return failure or DeletionResult(obj, removed=False)
+
+
+def _admit_removal(call: RequestContext, item: Item, delete_options: options.DeleteOptions) -> Steps:
+    """Removes an object that has just got its deletion timestamp, if admission allows the removal.
+
+    ``item`` is the staged object with the timestamp, which stays if admission refuses.
+    """
+    admitted = yield from _admit(call, item, options.without_preconditions(delete_options), check_preconditions)
     if isinstance(admitted, api_errors.StatusError):
-        failure = yield from writing.commit(mark.revision)
-        gone = DeletionResult(stored_objects.load(call.api, call.kind, mark), gone=True)
-        return failure or (gone if admitted.reason == "NotFound" else admitted)
+        failure = yield from writing.commit(item.revision)
+        removed = DeletionResult(stored_objects.load(call.api, call.kind, item), removed=True)
+        return failure or (removed if admitted.reason == "NotFound" else admitted)  # another request has removed it
     obj = stored_objects.load(call.api, call.kind, admitted)
     staged = writing.stage(call, call.kind, obj, delete=True)
     failure = yield from writing.commit(staged.revision)
-    return failure or DeletionResult(writing.with_revision(obj, staged), gone=True)
+    return failure or DeletionResult(writing.with_revision(obj, staged), removed=True)
 
 
-def delete_namespace(call: Call, item: Item, delete_options: options.DeleteOptions) -> Steps:
-    """A namespace is only marked. It is removed when the namespace controller has emptied ``spec.finalizers``."""
+def delete_namespace(call: RequestContext, item: Item, delete_options: options.DeleteOptions) -> Steps:
+    """Sets the deletion timestamp and the phase Terminating of a namespace.
+
+    The namespace stays until the namespace controller has deleted its content and removed ``spec.finalizers``.
+    """
     obj = stored_objects.load(call.api, call.kind, item)
-    problem = _namespace_preconditions(call, obj, delete_options)
+    problem = _check_storage_preconditions(call, obj, delete_options)
     if problem is not None:
         return problem
     if "deletionTimestamp" in obj["metadata"]:
         if (obj.get("spec") or {}).get("finalizers"):
-            failure = yield from writing.commit(item.revision)
-            return failure or DeletionResult(obj, gone=False)
+            return (yield from _unchanged(obj, item))
         return (yield from delete_item(call, item, delete_options))
+    # A namespace that another request creates under this name while admission runs must not be deleted.
     delete_options = msgspec.structs.replace(delete_options, uid=obj["metadata"]["uid"])
-    admitted = yield from _admit(call, item, delete_options, _namespace_preconditions)
+    admitted = yield from _admit(call, item, delete_options, _check_storage_preconditions)
     if isinstance(admitted, api_errors.StatusError):
         return admitted
     obj = stored_objects.load(call.api, call.kind, admitted)
     metadata = dict(obj["metadata"])
     metadata["deletionTimestamp"] = call.now
     _set_finalizers(call, metadata, delete_options)
-    marked = {**obj, "metadata": metadata, "status": {**(obj.get("status") or {}), "phase": "Terminating"}}
-    if delete_options.dry_run:
-        return DeletionResult(marked, gone=False)
-    staged = writing.stage(call, call.kind, marked)
-    failure = yield from writing.commit(staged.revision)
-    return failure or DeletionResult(writing.with_revision(marked, staged), gone=False)
+    terminating = {**obj, "metadata": metadata, "status": {**(obj.get("status") or {}), "phase": "Terminating"}}
+    return (yield from _store_terminating(call, terminating, delete_options))
 
 
-def delete_definition(call: Call, item: Item, delete_options: options.DeleteOptions) -> Steps:
-    """A definition is only marked. ``apiserver/registry/definition_status.py`` removes it with the last of its
-    objects."""
+def delete_crd(call: RequestContext, item: Item, delete_options: options.DeleteOptions) -> Steps:
+    """Sets the deletion timestamp and the condition Terminating of a CustomResourceDefinition.
+
+    ``apiserver/registry/definition_status.py`` removes it with the last of its custom objects.
+    """
     obj = stored_objects.load(call.api, call.kind, item)
     if "deletionTimestamp" in obj["metadata"]:
         return (yield from delete_item(call, item, delete_options))
-    admitted = yield from _admit(call, item, delete_options, _namespace_preconditions)
+    admitted = yield from _admit(call, item, delete_options, _check_storage_preconditions)
     if isinstance(admitted, api_errors.StatusError):
         return admitted
-    marked = definition_status.mark_terminating(stored_objects.load(call.api, call.kind, admitted), call.now)
+    obj = stored_objects.load(call.api, call.kind, admitted)
+    terminating = definition_status.with_deletion_timestamp(obj, call.now)
+    return (yield from _store_terminating(call, terminating, delete_options))
+
+
+def _store_terminating(call: RequestContext, terminating: Object, delete_options: options.DeleteOptions) -> Steps:
     if delete_options.dry_run:
-        return DeletionResult(marked, gone=False)
-    staged = writing.stage(call, call.kind, marked)
+        return DeletionResult(terminating, removed=False)
+    staged = writing.stage(call, call.kind, terminating)
     failure = yield from writing.commit(staged.revision)
-    return failure or DeletionResult(writing.with_revision(marked, staged), gone=False)
+    return failure or DeletionResult(writing.with_revision(terminating, staged), removed=False)
 
 
-_SPECIAL_DELETIONS: Final = {"namespaces": delete_namespace, definition_status.DEFINITIONS: delete_definition}
+_SPECIAL_DELETIONS: Final = {"namespaces": delete_namespace, definition_status.CRD_RESOURCE: delete_crd}
 
 
-def deletion_of(kind: ServedKind) -> Callable[[Call, Item, options.DeleteOptions], Steps]:
+def deletion_of(kind: ServedKind) -> Callable[[RequestContext, Item, options.DeleteOptions], Steps]:
     """The function that deletes one object of a kind."""
     return _SPECIAL_DELETIONS.get(kind.resource, delete_item)
 
 
-def _namespace_preconditions(
-    call: Call, obj: Object, delete_options: options.DeleteOptions
+def _check_storage_preconditions(
+    call: RequestContext, obj: Object, delete_options: options.DeleteOptions
 ) -> api_errors.StatusError | None:
-    """The same checks as for other kinds, with other texts."""
+    """For namespaces and CustomResourceDefinitions: the same checks as for other kinds, with other error texts."""
     metadata = obj["metadata"]
     for label, requested, actual in (
         ("UID", delete_options.uid, metadata["uid"]),
@@ -279,7 +304,10 @@ def _namespace_preconditions(
     return None
 
 
-def preconditions(call: Call, obj: Object, delete_options: options.DeleteOptions) -> api_errors.StatusError | None:
+def check_preconditions(
+    call: RequestContext, obj: Object, delete_options: options.DeleteOptions
+) -> api_errors.StatusError | None:
+    """The conflict if the request names another uid or resourceVersion than that of ``obj``."""
     metadata = obj["metadata"]
     kind = api_errors.GroupResource(call.kind.group, call.kind.kind)
     if delete_options.uid is not None and delete_options.uid != metadata["uid"]:
@@ -297,49 +325,66 @@ def preconditions(call: Call, obj: Object, delete_options: options.DeleteOptions
     return None
 
 
-def _mark_deleted(call: Call, obj: Object, delete_options: options.DeleteOptions) -> tuple[Object, bool] | None:
-    """The object after the delete, and whether it is removed now; ``None`` if nothing changes."""
-    marked = {**obj, "metadata": dict(obj["metadata"])}
-    metadata = marked["metadata"]
-    graceful = _start_grace_period(call, marked, delete_options)
-    if graceful is None:
+class _BegunDeletion(msgspec.Struct, frozen=True):
+    """The object as it is stored next; ``remove_now``: neither a grace period nor a finalizer keeps it."""
+
+    obj: Object
+    remove_now: bool
+
+
+def _begin_deletion(call: RequestContext, obj: Object, delete_options: options.DeleteOptions) -> _BegunDeletion | None:
+    """Begins the deletion in a copy of ``obj``.
+
+    ``None`` if the object is already in its grace period and the request does not shorten it. An object without a grace
+    period and without finalizers is returned without a deletion timestamp: it is removed at once.
+    """
+    deleting = {**obj, "metadata": dict(obj["metadata"])}
+    metadata = deleting["metadata"]
+    outcome = _start_grace_period(call, deleting, delete_options)
+    if outcome == "unchanged":
         return None
     finalizers = _set_finalizers(call, metadata, delete_options)
-    if graceful:
-        return marked, not finalizers and metadata["deletionGracePeriodSeconds"] == 0
+    if outcome == "started":
+        return _BegunDeletion(deleting, not finalizers and metadata["deletionGracePeriodSeconds"] == 0)
     if finalizers:
-        _mark_as_deleting(call, metadata)
-        return marked, False
-    return marked, True
+        _set_deletion_timestamp(call, metadata)
+        return _BegunDeletion(deleting, remove_now=False)
+    return _BegunDeletion(deleting, remove_now=True)
 
 
-def _start_grace_period(call: Call, obj: Object, delete_options: options.DeleteOptions) -> bool | None:
-    """Starts or shortens the grace period. Returns whether there is one; ``None`` if nothing changes."""
+def _start_grace_period(
+    call: RequestContext, obj: Object, delete_options: options.DeleteOptions
+) -> Literal["started", "unchanged", "none"]:
+    """Starts or shortens the grace period of ``obj``.
+
+    ``unchanged``: it is in a grace period that is not longer than the requested one. ``none``: it has no grace period.
+    """
     metadata = obj["metadata"]
     requested = delete_options.grace_period_seconds
     requested = 1 if requested is not None and requested < 0 else requested
-    decide = call.strategy.graceful_delete
-    if decide is None:
-        return False
+    grace_period_of = call.strategy.graceful_delete
+    if grace_period_of is None:
+        return "none"
     if "deletionTimestamp" in metadata:
         current = max(metadata.get("deletionGracePeriodSeconds") or 0, 0)
         if current == 0:
-            return False
+            return "none"
         if requested is None or requested >= current:
-            return None
-        _shorten(call, metadata, current, requested)
-        return True
-    period = decide(obj, requested)
+            return "unchanged"
+        _shorten_grace_period(call, metadata, current, requested)
+        return "started"
+    period = grace_period_of(obj, requested)
     if period is None:
-        return False
+        return "none"
     metadata["deletionTimestamp"] = timestamps.format_time(call.moment.epoch_s + period)
     metadata["deletionGracePeriodSeconds"] = period
     _bump_generation(metadata)
-    return True
+    return "started"
 
 
-def _shorten(call: Call, metadata: Object, current: int, requested: int) -> None:
-    due = timestamps.parse_time(metadata["deletionTimestamp"])
+def _shorten_grace_period(call: RequestContext, metadata: Object, current: int, requested: int) -> None:
+    """Sets the end of a grace period that has begun to ``requested`` seconds after its start, but not before now."""
+    due = timestamps.parse_time(metadata["deletionTimestamp"])  # a str is a parse error
     start = (due if isinstance(due, int) else int(call.moment.epoch_s)) - current
     end, now = start + requested, int(call.moment.epoch_s)
     if end < now:
@@ -348,8 +393,8 @@ def _shorten(call: Call, metadata: Object, current: int, requested: int) -> None
     metadata["deletionGracePeriodSeconds"] = requested
 
 
-def _mark_as_deleting(call: Call, metadata: Object) -> None:
-    """The object waits only for finalizers, without a grace period."""
+def _set_deletion_timestamp(call: RequestContext, metadata: Object) -> None:
+    """For an object that waits only for finalizers: the deletion timestamp is now, without a grace period."""
     if "deletionTimestamp" not in metadata:
         _bump_generation(metadata)
         metadata["deletionTimestamp"] = call.now
@@ -359,11 +404,13 @@ def _mark_as_deleting(call: Call, metadata: Object) -> None:
 
 
 def _bump_generation(metadata: Object) -> None:
+    """Increases the generation of an object that has one; kinds without generations have none, or 0."""
     if metadata.get("generation", 0) > 0:
         metadata["generation"] += 1
 
 
-def _set_finalizers(call: Call, metadata: Object, delete_options: options.DeleteOptions) -> list[str]:
+def _set_finalizers(call: RequestContext, metadata: Object, delete_options: options.DeleteOptions) -> list[str]:
+    """Adds or removes the finalizers of the propagation policy. Returns all finalizers of the object."""
     finalizers = finalizers_after(call.kind.resource, metadata.get("finalizers") or [], delete_options)
     if finalizers:
         metadata["finalizers"] = finalizers

@@ -1,8 +1,9 @@
 """The finalizer that a deletion adds for the object's dependents, by propagation policy.
 
 ``orphan`` and ``foregroundDeletion`` tell the garbage collector (``controllers/garbage_collector/controller.py``) what
-to do before the object is removed; without either the object is removed at once and its dependents after it. The
-request decides first, then a finalizer that is already present, then the default of the kind.
+to do before the object is removed. Without either of them, the object is removed at once and its dependents after it.
+The propagation policy is that of the request; if the request has none, that of a finalizer that is already present;
+otherwise the default of the kind.
 """
 
 from __future__ import annotations
@@ -35,13 +36,18 @@ def finalizers_after(resource: str, present: list[str], delete_options: DeleteOp
 
 
 def _with_policy(present: list[str], orphan: bool, foreground: bool) -> list[str]:
+    """The finalizers with those of the policy; the same list if nothing changes."""
     kept = [each for each in present if each not in (_ORPHAN, _FOREGROUND)]
     finalizers = [*kept, *([_ORPHAN] if orphan else []), *([_FOREGROUND] if foreground else [])]
     return present if set(finalizers) == set(present) else finalizers
 
 
 def _namespace_policy(present: list[str], delete_options: DeleteOptions) -> tuple[bool, bool]:
-    """For namespaces, ``orphanDependents: false`` means foreground, and present finalizers stay by default."""
+    """Whether the policy of a namespace is orphan, and whether it is foreground.
+
+    Differently from other kinds, ``orphanDependents: false`` means foreground, and without a policy in the request the
+    finalizers stay.
+    """
     if delete_options.orphan_dependents is not None:
         return delete_options.orphan_dependents, not delete_options.orphan_dependents
     if delete_options.propagation_policy is not None:
@@ -50,6 +56,7 @@ def _namespace_policy(present: list[str], delete_options: DeleteOptions) -> tupl
 
 
 def _applies(present: list[str], delete_options: DeleteOptions, policy: str, finalizer: str, by_default: bool) -> bool:
+    """Whether ``policy``, whose finalizer is ``finalizer``, applies to the deletion."""
     if policy == "Orphan" and delete_options.orphan_dependents is not None:
         return delete_options.orphan_dependents
     if delete_options.propagation_policy is not None:

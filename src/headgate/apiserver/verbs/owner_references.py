@@ -6,12 +6,14 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.apiserver.call import Call
+from headgate.apiserver.request_context import RequestContext
 
-_key_of: Final = msgspec.json.Encoder(order="sorted").encode  # equal references have equal keys, whatever their order
+# Equal references have equal keys, also if their fields are in a different order.
+_key_of: Final = msgspec.json.Encoder(order="sorted").encode
 
 
-def drop_duplicates(call: Call, obj: dict[str, Any], *, admitted: bool) -> None:
+def drop_repeated(call: RequestContext, obj: dict[str, Any], *, admitted: bool) -> None:
+    """Removes repeated references from ``obj``. ``admitted``: after mutating admission, which the warning mentions."""
     references = obj["metadata"].get("ownerReferences")
     if not references or len(references) == 1:
         return

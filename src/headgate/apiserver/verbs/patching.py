@@ -1,7 +1,7 @@
 """PATCH: JSON patch, merge patch, strategic merge patch, and server-side apply.
 
 The first three make a new object from the stored one and continue like an update. Apply merges the configurations of
-all managers (``apimachinery/apply/``), and creates the object if it does not exist. The patch algorithms are in
+all field managers (``apimachinery/apply/``), and creates the object if it does not exist. The patch algorithms are in
 ``apimachinery/patch/``.
 """
 
@@ -21,14 +21,14 @@ from headgate.apimachinery.patch.result import PatchError, PatchResult
 from headgate.apimachinery.patch.strategic_merge_patch import apply_strategic
 from headgate.apimachinery.strategy import UpdateRules
 from headgate.apiserver.admission import admission_chain
-from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.kind import ServedKind
 from headgate.apiserver.registry import request_bodies, responses, stored_objects
 from headgate.apiserver.request import options
 from headgate.apiserver.request.messages import Effect, ServerResponse
+from headgate.apiserver.request_context import RequestContext
 from headgate.apiserver.verbs import updating, writing
 from headgate.kube import field_errors
-from headgate.kube.serializer.json_decoder import TOO_MANY_NODES
+from headgate.kube.serializer.json_decoder import TOO_MANY_JSON_VALUES
 
 Object = dict[str, Any]
 MakeObject = Callable[["Object | None"], "Object | api_errors.StatusError"]
@@ -38,10 +38,10 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 PATCH_TYPES: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
-_CUSTOM_PATCH_TYPES: Final = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
+_CUSTOM_RESOURCE_PATCH_TYPES: Final = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
 
 
-def patch(call: Call) -> Generator[Effect, Any, ServerResponse]:
+def patch(call: RequestContext) -> Generator[Effect, Any, ServerResponse]:
     patch_options = read_options(call)
     if isinstance(patch_options, api_errors.StatusError):
         return responses.refused(call, patch_options)
@@ -68,11 +68,12 @@ class PatchOptions(options.WriteOptions, frozen=True, kw_only=True):
     patch_type: str
 
 
-def read_options(call: Call) -> PatchOptions | api_errors.StatusError:
-    """The media type must match exactly, without its parameters, as in kube-apiserver."""
+def read_options(call: RequestContext) -> PatchOptions | api_errors.StatusError:
+    """Reads the query options and the patch type. As in kube-apiserver, parameters of the media type are ignored; the
+    rest must be equal, including case and spaces."""
     patch_type = call.request.header("content-type").partition(";")[0]
-    if call.kind.scheme is not None and patch_type not in _CUSTOM_PATCH_TYPES:
-        return api_errors.unsupported_media_type(_CUSTOM_PATCH_TYPES)
+    if call.kind.is_custom_resource and patch_type not in _CUSTOM_RESOURCE_PATCH_TYPES:
+        return api_errors.unsupported_media_type(_CUSTOM_RESOURCE_PATCH_TYPES)
     if patch_type not in PATCH_TYPES:
         return api_errors.unsupported_patch_type()
     write_options = options.write_options(call.query, "PatchOptions", apply=patch_type == APPLY_PATCH)
@@ -87,8 +88,11 @@ def read_options(call: Call) -> PatchOptions | api_errors.StatusError:
     )
 
 
-def object_maker(call: Call, kind: ServedKind, patch_options: PatchOptions, rules: UpdateRules) -> MakeObject:
-    """A function from the old object of ``kind`` to the new one, with managed fields and a checked identity."""
+def object_maker(call: RequestContext, kind: ServedKind, patch_options: PatchOptions, rules: UpdateRules) -> MakeObject:
+    """A function that applies the patch of the request to an object of ``kind``.
+
+    It also records the managed fields, and refuses a patch that changes the name or the namespace.
+    """
     make = _apply if patch_options.patch_type == APPLY_PATCH else _patch
 
     def make_object(old: Object | None) -> Object | api_errors.StatusError:
@@ -100,21 +104,21 @@ def object_maker(call: Call, kind: ServedKind, patch_options: PatchOptions, rule
     return make_object
 
 
-def _check_identity(call: Call, new: Object, old: Object | None) -> api_errors.StatusError | None:
+def _check_identity(call: RequestContext, new: Object, old: Object | None) -> api_errors.StatusError | None:
     metadata = new["metadata"]
     if old is None and metadata.get("uid"):
         text = f"uid mismatch: the provided object specified uid {metadata['uid']}, and no existing object was found"
         return api_errors.conflict(call.resource, call.info.name, text)
-    return writing.match_namespace(call.namespace, metadata) or updating.check_name(call, metadata)
+    return writing.match_namespace(call.namespace, metadata) or updating.name_mismatch(call, metadata)
 
 
 def _patch(
-    call: Call, kind: ServedKind, patch_options: PatchOptions, rules: UpdateRules, old: Object | None
+    call: RequestContext, kind: ServedKind, patch_options: PatchOptions, rules: UpdateRules, old: Object | None
 ) -> Object | api_errors.StatusError:
     if old is None:
         return api_errors.not_found(call.resource, call.info.name)
     parsed = codec.decode_json(call.request.body)
-    if parsed.error == TOO_MANY_NODES:
+    if parsed.error == TOO_MANY_JSON_VALUES:
         return api_errors.entity_too_large(parsed.error)
     if parsed.error is not None:
         text = parsed.error if patch_options.patch_type == STRATEGIC_PATCH else f"error decoding patch: {parsed.error}"
@@ -123,36 +127,45 @@ def _patch(
     if isinstance(result, PatchError):
         return result.error
     new = _decode_patched(
-        call, kind, patch_options, parsed.value, result.value, (*result.strict_errors, *parsed.duplicates)
+        call, kind, patch_options, parsed.value, result.value, (*result.strict_errors, *parsed.duplicate_errors)
     )
     if isinstance(new, api_errors.StatusError):
         return new
-    return updating.track(call, new, old, rules, patch_options.field_manager, kind)
+    return updating.record_managed_fields(call, new, old, rules, patch_options.field_manager, kind)
 
 
 def _run_patch(
-    call: Call, kind: ServedKind, patch_options: PatchOptions, old: Object, patch: Any
+    call: RequestContext, kind: ServedKind, patch_options: PatchOptions, old: Object, patch: Any
 ) -> PatchResult | PatchError:
     if patch_options.patch_type == JSON_PATCH:
-        return apply_json_patch(old, patch, checked=patch_options.field_validation != "Ignore")
+        return apply_json_patch(old, patch, strict_decoding=patch_options.field_validation != "Ignore")
     if patch_options.patch_type == MERGE_PATCH:
-        return apply_merge_patch(old, patch, checked=patch_options.field_validation != "Ignore")
+        return apply_merge_patch(old, patch, strict_decoding=patch_options.field_validation != "Ignore")
     return apply_strategic(call.api.schemas, kind.type_name, old, patch)
 
 
 def _decode_patched(
-    call: Call, kind: ServedKind, patch_options: PatchOptions, patch: Any, patched: Any, duplicates: Sequence[str]
+    call: RequestContext,
+    kind: ServedKind,
+    patch_options: PatchOptions,
+    patch: Any,
+    patched: Any,
+    patch_errors: Sequence[str],
 ) -> Object | api_errors.StatusError:
-    """The patched value as an object of the kind; unknown fields are dropped."""
-    strict_type = patch_options.patch_type != STRATEGIC_PATCH and not call.api.scheme_of(kind).custom
-    if strict_type and (problem := request_bodies.type_problem(call, kind.gvk, patched)):
+    """The patched value as an object of the kind, without unknown fields.
+
+    ``patch_errors``: messages about duplicate and unknown fields of the patch itself. These, and messages about unknown
+    fields of the patched value, are an error or a warning, as ``fieldValidation`` says.
+    """
+    checks_type = patch_options.patch_type != STRATEGIC_PATCH and not kind.is_custom_resource
+    if checks_type and (problem := request_bodies.type_problem(call, kind.gvk, patched)):
         return _invalid_patch(patched, problem)
     decoded = call.api.scheme_of(kind).decode(patched)
     if decoded.error is not None:
         return _invalid_patch(
             _go_text(patch) if patch_options.patch_type == STRATEGIC_PATCH else patched, decoded.error
         )
-    problems = [*duplicates, *_unknown_in_order(call, kind, patch_options.patch_type, patched, decoded.strict_errors)]
+    problems = [*patch_errors, *_unknown_in_order(call, kind, patch_options.patch_type, patched, decoded.strict_errors)]
     if problems and patch_options.field_validation == "Strict":
         shown = _go_text(patch) if patch_options.patch_type == STRATEGIC_PATCH else patched
         return _invalid_patch(shown, "strict decoding error: " + ", ".join(problems))
@@ -163,28 +176,32 @@ def _decode_patched(
     return decoded.obj
 
 
-def _unknown_in_order(call: Call, kind: ServedKind, patch_type: str, patched: Any, unknown: list[str]) -> list[str]:
-    """Unknown fields in kube-apiserver's order: by text, or as in the decoded document."""
+def _unknown_in_order(
+    call: RequestContext, kind: ServedKind, patch_type: str, patched: Any, unknown: list[str]
+) -> list[str]:
+    """The errors for unknown fields in kube-apiserver's order, which depends on the patch type."""
     if not unknown or patch_type == JSON_PATCH:
         return unknown
     if patch_type == STRATEGIC_PATCH:
         return sorted(unknown)
-    # A merge patch sorts its own fields; no other fields can be unknown.
-    return call.api.scheme_of(kind).decode(_sorted(patched)).strict_errors
+    # kube-apiserver sorts the fields of a merge patch. Only the patch can contain unknown fields, because the stored
+    # object has none.
+    return call.api.scheme_of(kind).decode(_with_sorted_keys(patched)).strict_errors
 
 
-def _sorted(value: Any) -> Any:
+def _with_sorted_keys(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _sorted(value[key]) for key in sorted(value)}
-    return [_sorted(each) for each in value] if isinstance(value, list) else value
+        return {key: _with_sorted_keys(value[key]) for key in sorted(value)}
+    return [_with_sorted_keys(each) for each in value] if isinstance(value, list) else value
 
 
 def _go_text(patch: Any) -> str:
+    """The patch as Go prints a map (``map[a:1 b:2]``). Error texts show it in this form."""
     return go_text(_without_replace(patch))
 
 
 def _without_replace(patch: Any) -> Any:
-    """The merge removes this directive from the patch, so error texts do not show it."""
+    """The patch without ``$patch: replace``: the merge removes this directive, so error texts do not show it."""
     if not isinstance(patch, dict):
         return patch
     if patch.get("$patch") == "replace":
@@ -193,22 +210,23 @@ def _without_replace(patch: Any) -> Any:
 
 
 def _invalid_patch(patched: Any, problem: str) -> api_errors.StatusError:
-    """kube-apiserver shows the whole document, with sorted top-level fields."""
+    """The error for a patch with an invalid result. As in kube-apiserver, it shows the whole patched object, with
+    sorted top-level fields; a text is shown as it is."""
     match patched:
         case str():
             shown = patched
         case dict():
-            shown = stored_objects.text(dict(sorted(patched.items())))
+            shown = stored_objects.json_text(dict(sorted(patched.items())))
         case _:
-            shown = stored_objects.text(patched)
+            shown = stored_objects.json_text(patched)
     return api_errors.invalid(api_errors.GroupResource("", ""), "", [field_errors.invalid("patch", shown, problem)])
 
 
 def _apply(
-    call: Call, kind: ServedKind, patch_options: PatchOptions, rules: UpdateRules, old: Object | None
+    call: RequestContext, kind: ServedKind, patch_options: PatchOptions, rules: UpdateRules, old: Object | None
 ) -> Object | api_errors.StatusError:
     parsed = codec.decode_yaml(call.request.body)
-    if parsed.error == TOO_MANY_NODES:
+    if parsed.error == TOO_MANY_JSON_VALUES:
         return api_errors.entity_too_large(parsed.error)
     if parsed.error is not None:
         return api_errors.bad_request(f"error decoding YAML: error converting YAML to JSON: {parsed.error}")
@@ -231,15 +249,15 @@ def _apply(
     )
     if not isinstance(result, ApplyResult):
         return result.error
-    if parsed.duplicates and patch_options.field_validation == "Strict":
-        lines = "".join(f"\n  {line}" for line in parsed.duplicates)
+    if parsed.duplicate_errors and patch_options.field_validation == "Strict":
+        lines = "".join(f"\n  {line}" for line in parsed.duplicate_errors)
         prefix = "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:"
         return api_errors.bad_request(prefix + lines)
     if patch_options.field_validation == "Warn":
-        call.warn(*parsed.duplicates)
+        call.warn(*parsed.duplicate_errors)
     decoded = call.api.scheme_of(kind).decode(result.obj)
     if decoded.error is not None:
         return not_convertible(config, decoded.error).error
     scheme = call.api.scheme_of(kind)
     request_bodies.set_defaults(scheme, decoded.obj)
-    return scheme.normalize(stored_objects.canonical(call.api, kind, decoded.obj))
+    return scheme.drop_fields_not_stored(stored_objects.wire_form(call.api, kind, decoded.obj))

@@ -1,7 +1,7 @@
 """GET: one object, or a list of them at one revision.
 
-Readers see only what is committed. A list is filtered by label and field selectors on the values that were extracted
-when each object was written, so nothing is decoded for a list.
+Readers see only committed writes. Label and field selectors are matched with the labels and fields that were extracted
+when each object was written, so a list does not decode objects.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any
 import msgspec
 
 from headgate.apimachinery import api_errors, field_selectors
-from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.kind import ServedKind
 from headgate.apiserver.registry import responses, stored_objects
 from headgate.apiserver.request import options, resource_versions
 from headgate.apiserver.request.messages import Effect, ServerResponse, WaitRevision
+from headgate.apiserver.request_context import RequestContext
 from headgate.kube import labels
 from headgate.store import Compacted, Item, Revision
 
 Steps = Generator[Effect, Any, ServerResponse]
 
 
-def wait_for(call: Call, revision: Revision) -> Generator[Effect, Any, api_errors.StatusError | None]:
+def wait_for(call: RequestContext, revision: Revision) -> Generator[Effect, Any, api_errors.StatusError | None]:
     """Waits until ``revision`` is visible. Returns an error if it did not become visible in time."""
     store = call.api.store
     if revision <= store.committed:
@@ -32,7 +32,7 @@ def wait_for(call: Call, revision: Revision) -> Generator[Effect, Any, api_error
     return None if reached else api_errors.too_large_resource_version(revision, store.committed)
 
 
-def get(call: Call) -> Steps:
+def get(call: RequestContext) -> Steps:
     revision = resource_versions.parse_revision((call.query.get("resourceVersion") or [""])[0])
     if isinstance(revision, api_errors.StatusError):
         return responses.refused(call, api_errors.unknown_error(revision.message))
@@ -45,7 +45,9 @@ def get(call: Call) -> Steps:
     return responses.item_response(call, 200, item)
 
 
-def is_selected(call: Call, item: Item, by_label: labels.Selector, by_field: field_selectors.FieldSelector) -> bool:
+def is_selected(
+    call: RequestContext, item: Item, by_label: labels.Selector, by_field: field_selectors.FieldSelector
+) -> bool:
     if not by_label.matches(item.labels):
         return False
     if call.kind.scheme is None or by_field.is_everything:
@@ -53,27 +55,29 @@ def is_selected(call: Call, item: Item, by_label: labels.Selector, by_field: fie
     return by_field.matches(stored_objects.selectable_fields(call.api, call.kind, item))
 
 
-def resolve_fields(call: Call, list_options: options.ListOptions) -> options.ListOptions | api_errors.StatusError:
-    """The options with a field selector on the fields that are stored with an item.
+def resolve_fields(
+    call: RequestContext, list_options: options.ListOptions
+) -> options.ListOptions | api_errors.StatusError:
+    """The options with a field selector that uses the field names of the stored version.
 
-    Those have the names of the stored version, which may differ from this version.
+    Items have the values of their fields under these names, which may differ from those of the requested version.
     """
     kind, selector = call.kind, list_options.field_selector
     if selector.is_everything:
         return list_options
-    stored = kind if kind.scheme is not None else call.api.kinds.stored_kind(kind)
+    stored = kind if kind.is_custom_resource else call.api.kinds.stored_kind(kind)
     names = stored_label_names(kind, stored)
     requirements = []
     for requirement in selector.requirements:
-        row = kind.field_label(requirement.field)
-        if isinstance(row, str):
-            return api_errors.bad_request(row)
-        requirements.append(msgspec.structs.replace(requirement, field=names[row.label]))
+        field_label = kind.field_label(requirement.field)
+        if isinstance(field_label, str):  # the text of the error: the kind has no such label
+            return api_errors.bad_request(field_label)
+        requirements.append(msgspec.structs.replace(requirement, field=names[field_label.label]))
     return msgspec.structs.replace(list_options, field_selector=field_selectors.FieldSelector(tuple(requirements)))
 
 
 def stored_label_names(kind: ServedKind, stored: ServedKind) -> dict[str, str]:
-    """The stored name of each field label of ``kind``."""
+    """The name in the stored version of each field label of ``kind``: the label there with the same paths."""
     if kind is stored:
         return {each.label: each.label for each in kind.field_labels}
     by_paths = {each.paths: each.label for each in stored.field_labels}
@@ -81,11 +85,13 @@ def stored_label_names(kind: ServedKind, stored: ServedKind) -> dict[str, str]:
 
 
 class ListPage(msgspec.Struct, frozen=True):
+    """Some objects of a list; ``meta`` is the ListMeta of the response."""
+
     items: list[Item]
     meta: dict[str, Any]
 
 
-def list_objects(call: Call) -> Steps:
+def list_objects(call: RequestContext) -> Steps:
     list_options = options.list_options(call.query)
     if isinstance(list_options, api_errors.StatusError):
         return responses.refused(call, list_options)
@@ -96,7 +102,7 @@ def list_objects(call: Call) -> Steps:
 
 
 def read_page(
-    call: Call, list_options: options.ListOptions
+    call: RequestContext, list_options: options.ListOptions
 ) -> Generator[Effect, Any, ListPage | api_errors.StatusError]:
     resolved = resolve_fields(call, list_options)
     if isinstance(resolved, api_errors.StatusError):
@@ -131,9 +137,12 @@ def read_page(
 
 
 def collect(
-    call: Call, list_options: options.ListOptions, at: Revision | None, after: tuple[str, str] | None
+    call: RequestContext, list_options: options.ListOptions, at: Revision | None, after: tuple[str, str] | None
 ) -> ListPage | api_errors.StatusError:
-    """Fills one page; reads on while the selectors leave it incomplete."""
+    """One page of selected objects at revision ``at`` (``None``: now) that follow the object ``after``.
+
+    With selectors, one page of the store may have fewer selected objects than the limit, so further pages are read.
+    """
     store, kind = call.api.store, call.kind
     selects_all = list_options.label_selector.is_everything and list_options.field_selector.is_everything
     namespace = call.namespace if kind.namespaced and call.namespace else None
@@ -160,7 +169,7 @@ def collect(
         after = (last.namespace, last.name)
 
 
-def _list_meta(call: Call, revision: Revision, last: Item | None, remaining: int | None) -> dict[str, Any]:
+def _list_meta(call: RequestContext, revision: Revision, last: Item | None, remaining: int | None) -> dict[str, Any]:
     meta: dict[str, Any] = {"resourceVersion": str(revision)}
     if last is not None:
         position = resource_versions.ContinuePosition(revision, (last.namespace, last.name))
@@ -170,7 +179,9 @@ def _list_meta(call: Call, revision: Revision, last: Item | None, remaining: int
     return meta
 
 
-def _expired(call: Call, list_options: options.ListOptions, after: tuple[str, str] | None) -> api_errors.StatusError:
+def _expired(
+    call: RequestContext, list_options: options.ListOptions, after: tuple[str, str] | None
+) -> api_errors.StatusError:
     """The error for a compacted revision. Its token lets the client continue at the newest revision."""
     if after is None:
         return api_errors.expired(f"too old resource version: {list_options.resource_version}")

@@ -1,8 +1,8 @@
-"""Which watches a change wakes: the watches of one resource, indexed by their scope.
+"""The index of open watches of one resource by their scope: it finds the watches that a change wakes.
 
-A watch that requires a value of a field (a node's pods, one object by name) is found by that value, a watch of a
-namespace by the namespace, the others always. A change of one pod therefore wakes one of a thousand kubelets that each
-watch their own pods. Extra results are harmless: ``watcher.py`` applies the selectors.
+A watch that requires a value of a field (the pods of a node, one object by name) is found by that value, and a watch of
+a namespace by the namespace. All other watches are woken by every change. If a thousand kubelets watch their own pods,
+a change of one pod wakes one of them. To wake a watch without need is harmless: ``watcher.py`` applies the selectors.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class WatchIndex(Generic[T]):
         return list(found)
 
     def matching(self, changes: Iterable[StoreChange]) -> Iterable[T]:
-        """Each once, in no particular order."""
+        """The watches that one of the changes wakes, each once, in no particular order."""
         if not self._of_namespace and not self._of_value:
             return list(self._of_all)
         found = dict(self._of_all)

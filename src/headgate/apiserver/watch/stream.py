@@ -1,7 +1,8 @@
-"""One watch over time: the bytes to send, and the next time to check although nothing changed.
+"""The response stream of one watch: the bytes to send, bookmarks, and the end of the watch.
 
-Pure: the transport provides the time, sends what :meth:`WatchStream.take` returns, and calls again when the server
-wakes it or ``due_s`` is reached. ``apiserver/watch/watcher.py`` builds the events.
+This module does no I/O: the HTTP server provides the time and sends the bytes that :meth:`WatchStream.take` returns. It
+calls ``take`` again when the API server wakes it, or at ``due_s``, the time of the next bookmark or of the end.
+``apiserver/watch/watcher.py`` builds the events.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ class WatchStream:
         self._watch: Final = watch
         self._end_s: Final = now_s + watch.timeout_s + _LATE_S
         self._bookmark_due_s = now_s + _BOOKMARK_EVERY_S if watch.wants_bookmarks else self._end_s
-        self._has_changes = True  # there are changes in its scope that were not taken
+        self._has_changes = True  # whether there may be changes in its scope that were not sent
         self.resource: Final = watch.resource
         self.scope: Final = watch.scope
         self.ended = False
 
     @property
     def due_s(self) -> float:
+        """When ``take`` must be called next, if nothing wakes the stream earlier."""
         return min(self._end_s, self._bookmark_due_s)
 
     @property
@@ -37,13 +39,13 @@ class WatchStream:
         return self._watch.behind
 
     def wake(self, before: Revision) -> None:
-        """Changes after ``before`` may be in its scope; earlier ones are not, or were taken."""
+        """Changes after ``before`` may be in the scope of the watch; earlier ones are not in it, or were sent."""
         if not self._has_changes:
             self._watch.catch_up(before)
             self._has_changes = True
 
     def take(self, now_s: float, limit_bytes: int) -> bytes:
-        """The bytes to send now, with several events. Afterwards ``ended`` says whether the watch has ended."""
+        """The bytes to send now, with several events. Sets ``ended`` if the watch has ended."""
         chunk = b""
         if self._has_changes:
             chunk = self._watch.take(limit_bytes)

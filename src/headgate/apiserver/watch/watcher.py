@@ -1,8 +1,9 @@
 """Watches: the changes of one resource from a revision on, filtered by selectors.
 
-A :class:`WatchCursor` is pulled, never pushed: the transport asks for what was committed since the last time. The
-cursor keeps only a position, so a slow reader costs nothing. If the history that it still needs is compacted, it ends
-with the 410 event that makes clients list again. ``apiserver/io/api_server.py`` decides when to pull.
+A :class:`WatchCursor` is one open watch. It returns the events that were committed since its last call. It keeps only
+its position in the history and no queue of changes, so a slow client needs no memory. If the history after its position
+is compacted, the watch ends with the 410 event, after which clients list again. ``apiserver/io/api_server.py`` decides
+when to call it.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from typing import Any, Final
 import msgspec
 
 from headgate.apimachinery import api_errors, field_selectors
-from headgate.apiserver.call import Call
 from headgate.apiserver.kinds.kind import METADATA_LABELS
 from headgate.apiserver.kinds.scheme import KindScheme
 from headgate.apiserver.printers import table_visits
 from headgate.apiserver.registry import responses, stored_objects
 from headgate.apiserver.request import options, resource_versions
-from headgate.apiserver.request.messages import Effect, ServerResponse, WebhookAnswer, WebhookCall
+from headgate.apiserver.request.messages import LONG_BYTES, Effect, ServerResponse, WebhookAnswer, WebhookCall
 from headgate.apiserver.request.negotiation import JSON
 from headgate.apiserver.request.warning_headers import warning_headers
+from headgate.apiserver.request_context import RequestContext
 from headgate.apiserver.verbs import reading
 from headgate.apiserver.watch.index import WatchScope
 from headgate.apiserver.webhooks.conversion import ConversionRequired, Conversions, ConversionWebhookFailed
@@ -29,26 +30,34 @@ from headgate.store import Compacted, Item, ItemPage, Revision, StoreChange
 
 _encoder: Final = msgspec.json.Encoder()
 _INITIAL_EVENTS_END: Final = {"k8s.io/initial-events-end": "true"}
-_BYTES_PER_VISIT: Final = 16
-_MIN_TIMEOUT_S: Final = 1800
+_BYTES_PER_VISIT: Final = 16  # so many bytes of an event cost as much as the visit of one value by a JSONPath
+_DEFAULT_TIMEOUT_S: Final = 1800
 _MAX_CHANGES: Final = 1000  # a watch that is far behind must not copy the whole history for one piece of it
 
 
+MAX_REQUIREMENTS: Final = 500
+"""Of the selectors of one watch: they are evaluated for each change of the resource, in the event loop."""
+_TOO_MANY_REQUIREMENTS: Final = f"the selectors of a watch may have at most {MAX_REQUIREMENTS} requirements"
+# Starts a call of a webhook; the second argument is called with the answer.
 CallWebhook = Callable[[WebhookCall, Callable[[WebhookAnswer], None]], None]
 
 
 class WatchCursor:
-    """One open watch. ``pull`` yields encoded events; after ``ended`` it yields none."""
+    """One open watch. ``take`` returns its next events as bytes. ``failure``: the watch only sends this error."""
 
     def __init__(
-        self, call: Call, list_options: options.ListOptions, since: Revision, failure: api_errors.StatusError | None
+        self,
+        call: RequestContext,
+        list_options: options.ListOptions,
+        since: Revision,
+        failure: api_errors.StatusError | None,
     ) -> None:
         self._call: Final = call
         self._list_options: Final = list_options
         self._position = since
         self._failure = failure
         self._headers_sent = False
-        self._spent_visits = 0  # since the last event was taken
+        self._spent_visits = 0  # JSONPath visits since the last event
         self._initial_pending = bool(list_options.send_initial_events) and failure is None
         self._initial_begun = False
         self._initial_items: Sequence[Item] = ()
@@ -58,12 +67,12 @@ class WatchCursor:
         self.conversions: Conversions | None = None  # for kinds with a conversion webhook
         self.call_webhook: CallWebhook | None = None  # calls that webhook; ``apiserver/io/api_server.py`` sets it
         self.ended = False
-        self.behind = False  # the last `take` left something for the next
+        self.behind = False  # the last `take` reached its limit, so there is more to send
         self.resource: Final = call.kind.resource
         self.scope: Final = _scope_of(call, list_options)
         self.content_type: Final = JSON
         self.headers: Final = tuple(warning_headers(call.warnings))
-        self.timeout_s: Final = float(list_options.timeout_s or _MIN_TIMEOUT_S)
+        self.timeout_s: Final = float(list_options.timeout_s or _DEFAULT_TIMEOUT_S)
         self.wants_bookmarks: Final = list_options.allow_bookmarks
 
     @property
@@ -74,7 +83,8 @@ class WatchCursor:
     def take(self, limit_bytes: int) -> bytes:
         """Events since the last call, up to the one that reaches the limit.
 
-        Visits of Table columns count like bytes, so that expensive rows are sent in smaller pieces.
+        The values that the JSONPath columns of a Table visit count like bytes, so that expensive rows are sent in
+        smaller pieces.
         """
         events: list[bytes] = []
         size = 0
@@ -90,7 +100,8 @@ class WatchCursor:
         return events[0] if len(events) == 1 else b"".join(events)
 
     def pull(self) -> Iterator[bytes]:
-        """Events since the last pull. A caller that stops continues at the same event next time."""
+        """Encoded events since the last pull; none after ``ended``. A caller may stop at any event: the next pull
+        continues after it."""
         if self.ended or self._converting:
             return
         if self._failure is not None:
@@ -110,10 +121,10 @@ class WatchCursor:
         if self.conversions is not None:
             self.conversions.forget()
         if _current_scheme(self._call) is not self._scheme:
-            self.ended = True  # its definition changed or is gone: the client must open a new watch
+            self.ended = True  # the CustomResourceDefinition changed or was deleted: the client must open a new watch
 
     def _convert(self, need: ConversionRequired) -> bool:
-        """Requests the conversion. Returns whether the response is still pending."""
+        """Requests the conversion of objects by the webhook. Returns whether its answer is still outstanding."""
         if self.conversions is None or self.call_webhook is None:
             raise ConversionWebhookFailed("no conversion webhook is available for this watch")
         conversions = self.conversions
@@ -145,8 +156,8 @@ class WatchCursor:
                 self._position = max(self._position, store.committed)
 
     def catch_up(self, upto: Revision | None = None) -> None:
-        """Skips changes up to a revision (default: the committed one), none of which is in the scope of this watch."""
-        if self._converting:  # a pending conversion is in its scope
+        """Skips the changes up to a revision (default: the committed one); none of them is in the watch's scope."""
+        if self._converting:  # the object that is being converted is in the scope, so it must not be skipped
             return
         self._position = max(self._position, self._call.api.store.committed if upto is None else upto)
 
@@ -155,7 +166,8 @@ class WatchCursor:
         return self._encode("BOOKMARK", self._bookmark_object({}))
 
     def _initial(self) -> Iterator[bytes]:
-        """The state at the first pull as ADDED events, then the bookmark for its end."""
+        """``sendInitialEvents``: all objects at the time of the first pull as ADDED events, then the bookmark that
+        marks their end."""
         if not self._initial_pending:
             return
         call, store = self._call, self._call.api.store
@@ -167,9 +179,7 @@ class WatchCursor:
                 self._initial_items = [item for item in page.items if self._selects(item)]
         stored_objects.request_conversions(call.api, call.kind, self._initial_items[self._initial_index :])
         while self._initial_index < len(self._initial_items):
-            event = self._encode(
-                "ADDED", stored_objects.serve(call.api, call.kind, self._initial_items[self._initial_index])
-            )
+            event = self._encode_item("ADDED", self._initial_items[self._initial_index])
             self._initial_index += 1
             yield event
         self._initial_items = ()
@@ -191,64 +201,80 @@ class WatchCursor:
         )
 
     def _event_of(self, change: StoreChange) -> bytes | None:
-        """An object that leaves the selection is DELETED for this watch, one that enters it is ADDED."""
+        """The event for one change; None if the object is not selected before or after it.
+
+        An object that no longer matches the selectors is DELETED for this watch, one that begins to match is ADDED.
+        """
         was_selected = self._selects(change.previous)
         is_selected = not change.deleted and self._selects(change.item)
-        call = self._call
         if is_selected:
-            return self._encode(
-                "MODIFIED" if was_selected else "ADDED", stored_objects.serve(call.api, call.kind, change.item)
-            )
+            return self._encode_item("MODIFIED" if was_selected else "ADDED", change.item)
         if not was_selected or change.previous is None:
             return None
         if change.deleted:
-            return self._encode("DELETED", stored_objects.serve(call.api, call.kind, change.item))
-        return self._encode("DELETED", _with_revision(call, change.previous, change.revision))
+            return self._encode_item("DELETED", change.item)
+        return self._encode("DELETED", _with_revision(self._call, change.previous, change.revision))
 
     def _bookmark_object(self, annotations: dict[str, str]) -> dict[str, Any]:
         metadata: dict[str, Any] = {"resourceVersion": str(self._position)}
         if annotations:
             metadata["annotations"] = annotations
         kind = self._call.kind
-        return stored_objects.canonical(self._call.api, kind, {"metadata": metadata})
+        return stored_objects.wire_form(self._call.api, kind, {"metadata": metadata})
 
     def _end(self, error: api_errors.StatusError) -> bytes:
         self.ended = True
         return b'{"type":"ERROR","object":%s}\n' % _encoder.encode(error.body())
 
+    def _encode_item(self, event: str, item: Item) -> bytes:
+        api, kind = self._call.api, self._call.kind
+
+        def serve() -> bytes:
+            return stored_objects.serve(api, kind, item)
+
+        if len(item.data) <= LONG_BYTES:
+            return self._encode(event, serve())
+        served = api.long_objects.form("served", kind, item, serve)
+        if self._call.output.view == "object":
+            return self._encode(event, served)
+        return self._encode(event, api.long_objects.form("decoded", kind, item, lambda: stored_objects.decode(served)))
+
     def _encode(self, event: str, data: bytes | dict[str, Any]) -> bytes:
+        """``data`` is not changed."""
         view = self._call.output.view
-        if view == "Table":
-            data = self._as_table(data)
-        elif view != "object":
+        if view != "object":
             obj = msgspec.json.decode(data) if isinstance(data, bytes) else data
-            data = responses.partial_metadata(self._call.kind, obj, self._call.output.version)
+            data = (
+                self._as_table(obj)
+                if view == "Table"
+                else responses.partial_metadata(self._call.kind, obj, self._call.output.version)
+            )
         encoded = data if isinstance(data, bytes) else _encoder.encode(data)
         return b'{"type":"%s","object":%s}\n' % (event.encode(), encoded)
 
-    def _as_table(self, data: bytes | dict[str, Any]) -> dict[str, Any]:
-        obj = msgspec.json.decode(data) if isinstance(data, bytes) else data
+    def _as_table(self, obj: dict[str, Any]) -> dict[str, Any]:
         visits = table_visits(1)
         before = visits.remaining
         table = responses.as_table(
-            self._call, [obj], responses.revision_of(obj), headers=not self._headers_sent, visits=visits
+            self._call, [obj], responses.list_meta_of(obj), headers=not self._headers_sent, visits=visits
         )
         self._spent_visits += before - visits.remaining
         self._headers_sent = True
         return table.body() if isinstance(table, api_errors.StatusError) else table
 
 
-_ALWAYS_KEPT: Final = frozenset(each.label for each in METADATA_LABELS)
+# The values of these labels are stored with every custom object, also if its CustomResourceDefinition changed later.
+_ALWAYS_STORED: Final = frozenset(each.label for each in METADATA_LABELS)
 
 
-def _scope_of(call: Call, list_options: options.ListOptions) -> WatchScope:
+def _scope_of(call: RequestContext, list_options: options.ListOptions) -> WatchScope:
     for each in list_options.field_selector.requirements:
-        if each.operator == "=" and (call.kind.scheme is None or each.field in _ALWAYS_KEPT):
+        if each.operator == "=" and (call.kind.scheme is None or each.field in _ALWAYS_STORED):
             return WatchScope(call.namespace, each.field, each.value)
     return WatchScope(call.namespace)
 
 
-def _current_scheme(call: Call) -> KindScheme | None:
+def _current_scheme(call: RequestContext) -> KindScheme | None:
     """The present scheme of this kind; None for built-in kinds, which never change."""
     if call.kind.scheme is None:
         return None
@@ -256,14 +282,14 @@ def _current_scheme(call: Call) -> KindScheme | None:
     return None if kind is None else kind.scheme
 
 
-def _with_revision(call: Call, item: Item, revision: Revision) -> dict[str, Any]:
-    """The last selected state, with the revision at which the object left the selection."""
+def _with_revision(call: RequestContext, item: Item, revision: Revision) -> dict[str, Any]:
+    """The object ``item``, the last state that was selected, with the revision of the change that ended that."""
     obj = stored_objects.load(call.api, call.kind, item)
     obj["metadata"]["resourceVersion"] = str(revision)
     return obj
 
 
-def _with_name(call: Call, list_options: options.ListOptions) -> options.ListOptions | api_errors.StatusError:
+def _with_name(call: RequestContext, list_options: options.ListOptions) -> options.ListOptions | api_errors.StatusError:
     """The deprecated ``/watch/`` paths may name one object; a field selector must then name the same one."""
     name, selector = call.info.name, list_options.field_selector
     if not name:
@@ -277,7 +303,9 @@ def _with_name(call: Call, list_options: options.ListOptions) -> options.ListOpt
     return msgspec.structs.replace(list_options, field_selector=field_selectors.FieldSelector((by_name,)))
 
 
-def watch(call: Call, list_options: options.ListOptions) -> Generator[Effect, Any, ServerResponse | WatchCursor]:
+def watch(
+    call: RequestContext, list_options: options.ListOptions
+) -> Generator[Effect, Any, ServerResponse | WatchCursor]:
     with_name = _with_name(call, list_options)
     if isinstance(with_name, api_errors.StatusError):
         return responses.refused(call, with_name)
@@ -285,6 +313,8 @@ def watch(call: Call, list_options: options.ListOptions) -> Generator[Effect, An
     if isinstance(resolved, api_errors.StatusError):
         return responses.refused(call, resolved)
     list_options = resolved
+    if len(list_options.label_selector.requirements) + len(list_options.field_selector.requirements) > MAX_REQUIREMENTS:
+        return responses.refused(call, api_errors.bad_request(_TOO_MANY_REQUIREMENTS))
     included = responses.include_object(call) if call.output.view == "Table" else None
     if isinstance(included, api_errors.StatusError):
         return responses.refused(call, included)

@@ -30,7 +30,8 @@ _DEFAULT_TIMEOUT_S: Final = 10
 
 
 def unsupported(configuration: Object) -> str:
-    """The error for a field that this server does not evaluate: it is refused, not ignored."""
+    """The error for a field that this server does not evaluate; empty if there is none. It is refused, because a
+    webhook without its conditions would match more writes."""
     for i, hook in enumerate(configuration.get("webhooks") or ()):
         if hook.get("matchConditions"):
             text = "the embedded API server evaluates no CEL; narrow the webhook by rules and selectors instead"
@@ -88,13 +89,13 @@ class AdmissionWebhook(msgspec.Struct, frozen=True):
     url: str
     service: ServiceReference | None
     ca_bundle: bytes
-    equivalent: bool
+    equivalent: bool  # matchPolicy Equivalent: rules also match other versions of the resource
     namespaces: labels.Selector
     objects: labels.Selector
     timeout_s: int
     ignores_failure: bool
-    reinvoked: bool
-    dry_runs: bool
+    reinvoked: bool  # reinvocationPolicy IfNeeded
+    dry_runs: bool  # has no side effects, so that it may be called in a dry run
     review_version: str
 
 

@@ -1,9 +1,10 @@
-"""Conversion between versions by a webhook (``spec.conversion.strategy: Webhook``).
+"""Conversion between versions of custom objects by a webhook (``spec.conversion.strategy: Webhook``).
 
-Pure code converts in the middle of a request, where it cannot wait. It calls a :class:`Conversions`, which has the
-responses of the webhook to this request so far. A missing conversion raises :class:`ConversionRequired`;
-``apiserver/handler.py`` (or ``apiserver/io/api_server.py``, for a watch) calls the webhook and runs the request again.
-Nothing is staged before all conversions are known, so the repetition has no side effects.
+The code of a request does no I/O and cannot wait for a webhook in the middle of a conversion. It calls
+:meth:`Conversions.convert`, which has the responses of the webhook to this request so far. If a conversion is missing,
+it raises :class:`ConversionRequired`; ``apiserver/handler.py`` (for a watch, ``apiserver/io/api_server.py``) then calls
+the webhook and runs the request again. Nothing is staged before all conversions are known, so the repetition has no
+side effects.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class ConversionWebhookFailed(Exception):
 
 
 def read_webhook(spec: Object) -> ConversionWebhook | None:
-    """The conversion webhook of a definition; None if it has none."""
+    """The conversion webhook in the spec of a CustomResourceDefinition; None if it has none."""
     conversion = spec.get("conversion") or {}
     if conversion.get("strategy") != "Webhook":
         return None
@@ -86,7 +87,7 @@ class Conversions:
         if obj.get("apiVersion") == api_version:
             return obj
         if len(obj) == 2 and "kind" in obj and "apiVersion" in obj:
-            return {**obj, "apiVersion": api_version}
+            return {**obj, "apiVersion": api_version}  # an object without any field needs no webhook
         result = self._results.get(_key(obj, api_version))
         if result is None:
             raise ConversionRequired([obj], api_version)
@@ -111,11 +112,11 @@ class Conversions:
             self.record(required, responses[0])
 
     def forget(self) -> None:
-        """Clears the results: a watch would keep them for ever."""
+        """Clears the results: a watch would keep them without end."""
         self._results.clear()
 
     def request(self, required: ConversionRequired) -> WebhookCall | None:
-        """The call to make; None if none can be made, which is recorded as a failure."""
+        """The call of the webhook; None if it cannot be called, which is recorded as a failed conversion."""
         webhook = self._webhook
         url = f"{webhook.url}?timeout={int(TIMEOUT_S)}s"
         if webhook.is_service or not webhook.review_version:
@@ -134,6 +135,7 @@ class Conversions:
         return WebhookCall(url, _encode(review), TIMEOUT_S, webhook.ca_bundle)
 
     def record(self, required: ConversionRequired, response: WebhookAnswer) -> None:
+        """Stores the converted objects of the response, or its error for each of the objects."""
         problem = response.no_client or call_errors.failure(response)
         converted = problem or self._read(response.body)
         if isinstance(converted, str):
@@ -155,7 +157,7 @@ class Conversions:
             self._results[_key(original, required.api_version)] = text
 
     def _read(self, body: bytes) -> list[Any] | str:
-        """The converted objects of a review, or the problem."""
+        """The converted objects of a ConversionReview; a ``str`` is the problem of the response."""
         parsed = codec.decode_json(body)  # it also limits the depth, because converted objects are copied and compared
         if parsed.error is not None:
             return parsed.error
@@ -189,7 +191,7 @@ def _key(obj: Object, api_version: str) -> tuple[bytes, str]:
 
 
 def _checked(original: Object, converted_object: Any, api_version: str) -> Object | str:
-    """A converted object with the original metadata that a webhook may not change, or the problem."""
+    """A converted object with the original metadata that a webhook may not change; a ``str`` is the problem."""
     prefix = "returned invalid object at index 0: invalid"
     if not isinstance(converted_object, dict):
         return f"{prefix} type"
@@ -231,14 +233,14 @@ def _with_labels(before: Object, after: Object, converted_object: Object) -> Obj
 
 
 class MomentReplay:
-    """Records the uids and random numbers of a moment, so that a repeated run gets the same ones."""
+    """Records the uids and random numbers that a request has used, so that its repetition gets the same ones."""
 
     def __init__(self, moment: Moment) -> None:
         self._moment: Final = moment
         self._drawn: list[Any] = []
 
     def restart(self) -> Moment:
-        """A moment that replays from the start."""
+        """A moment whose uids and random numbers are the recorded ones, from the first, and then new ones."""
         index = 0
 
         def next_draw(draw: Any) -> Any:

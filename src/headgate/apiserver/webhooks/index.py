@@ -1,8 +1,8 @@
 """All webhooks, compiled and in call order, and which of them match an endpoint.
 
-The index follows the committed configurations: a lookup costs one comparison while nothing was written, and a read of
-the changed configurations after a write. The matching rules are computed once per endpoint, until a configuration or
-the table of kinds changes. ``apiserver/admission/webhook_request.py`` evaluates selectors per write.
+The index has the committed configurations. A lookup compares one revision; if it has changed, the lookup reads the
+changed configurations. The matching rules are computed once per endpoint, until a configuration or the table of kinds
+changes. ``apiserver/admission/webhook_request.py`` evaluates selectors per write.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class WebhookIndex:
     def matching(
         self, store: Store, kinds: KindTable, phase: Phase, operation: str, kind: ServedKind, subresource: str
     ) -> tuple[WebhookMatch, ...]:
-        """In the order of the configurations' names, then in their order.
+        """The webhooks whose rules match: by the name of their configuration, then in the order of the configuration.
 
         Webhook configurations are never sent to webhooks: a failing webhook must not prevent its own removal.
         """
@@ -76,7 +76,7 @@ class WebhookIndex:
             endpoint,
             [
                 each
-                for each in kinds.by_storage(kind.resource)
+                for each in kinds.kinds_stored_as(kind.resource)
                 if each is not kind and (not endpoint.subresource or each.subresource(endpoint.subresource))
             ],
         )
@@ -126,15 +126,14 @@ def _endpoint(operation: str, kind: ServedKind, subresource: str) -> WebhookRule
 class _Equivalents:
     """The other versions of a resource.
 
-    A definition may have many versions and a webhook many rules, so a rule is not compared with every version: kinds
-    that differ only in their version are grouped, and only the versions that the rule names are looked up.
+    A resource may have many versions and a webhook many rules, so a rule is not compared with every version: kinds that
+    differ only in their version are grouped, and only the versions that the rule names are looked up.
     """
 
     def __init__(self, endpoint: WebhookRuleTarget, kinds: list[ServedKind]) -> None:
         self._kinds: Final = kinds
-        self._by_target: Final[
-            dict[WebhookRuleTarget, dict[str, int]]
-        ] = {}  # by the endpoint without version: version to index
+        # By the endpoint without a version: the index in `kinds` of each version.
+        self._by_target: Final[dict[WebhookRuleTarget, dict[str, int]]] = {}
         for i, found_kind in enumerate(kinds):
             target = _endpoint(endpoint.operation, found_kind, endpoint.subresource)
             self._by_target.setdefault(target._replace(version=""), {})[target.version] = i

@@ -1,4 +1,4 @@
-"""One write in the terms of an AdmissionReview."""
+"""One write with the attributes of an AdmissionReview."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Recorded(Embedded):
         self.audited.clear()
 
 
-def test_a_write_is_recorded_with_who_what_and_how_it_ended() -> None:
+def test_a_write_is_recorded_with_its_user_object_and_outcome() -> None:
     server = Recorded("Metadata")
     response = server.post(MAPS, {"metadata": {"generateName": "m-"}}, fieldManager="f")
     name = response.body["metadata"]["name"]
@@ -127,7 +127,7 @@ def test_a_refusal_is_recorded_with_its_reason() -> None:
     assert event["annotations"]["authorization.k8s.io/decision"] == "forbid"
 
 
-def test_a_stranger_is_recorded_without_a_name() -> None:
+def test_an_unauthenticated_request_is_recorded_without_a_user_name() -> None:
     server = Recorded("RequestResponse")
     server.call("POST", MAPS, {"metadata": {"name": "m"}}, authorization="Bearer guess")
     event = server.audited[0]

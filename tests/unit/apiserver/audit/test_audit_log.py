@@ -7,6 +7,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def test_each_event_is_a_line_in_order_and_for_the_owner_only(path: Path) -> Non
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_log_goes_on_where_it_was(path: Path) -> None:
+def test_a_log_is_continued_after_a_restart(path: Path) -> None:
     for number in range(2):
         log = AuditLog(path)
         log.write({"n": number})
@@ -63,7 +64,7 @@ def test_a_large_file_is_set_aside_and_few_are_kept(path: Path) -> None:
     assert [line["n"] for line in lines(path.with_name("audit.log.1"))] == [4]
 
 
-def test_a_file_that_was_moved_away_is_opened_anew(path: Path) -> None:
+def test_a_file_that_was_moved_away_is_opened_again(path: Path) -> None:
     log = AuditLog(path)
     log.write({"n": 1})
     eventually(lambda: bool(path.read_text()))
@@ -74,22 +75,31 @@ def test_a_file_that_was_moved_away_is_opened_anew(path: Path) -> None:
     assert [line["n"] for line in lines(path)] == [2]
 
 
-def test_a_full_disk_loses_events_and_says_so_once_there_is_room(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_full_disk_loses_events_and_their_number_is_logged_when_there_is_space(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     full = Path("/dev/full")
     if not full.exists():
         pytest.skip("no /dev/full here")  # only Linux has that device; a full disk without it: test_full_disk.py
     path.symlink_to(full)
     log = AuditLog(path)
+
+    def has_lost(events: int) -> bool:
+        return log.lost_events == events
+
     for number in range(3):
         log.write({"n": number})
-    eventually(lambda: "3 events are lost" in caplog.text)
+        eventually(partial(has_lost, number + 1))
     path.unlink()
     log.write({"n": 3})
     log.close()
     assert [line.get("n", line.get("lostEvents")) for line in lines(path)] == [3, 3]
     assert "lostEvents" in lines(path)[0]
+    first, second = (record.getMessage() for record in caplog.records)
+    assert "cannot be written" in first
+    assert "is written again; 3 events are lost" in second
 
 
-def test_a_folder_that_is_absent_is_told_at_the_start(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported_at_the_start(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         AuditLog(tmp_path / "none" / "audit.log")

@@ -51,7 +51,7 @@ def test_without_a_credential_only_health_and_version_answer() -> None:
         assert server.call("GET", path, authorization="").status == 401, path
 
 
-def test_nobody_gets_even_health_once_the_roles_say_no() -> None:
+def test_anonymous_users_get_no_health_checks_without_the_role() -> None:
     refused = Embedded().call("GET", "/healthz", authorization="")
     assert refused.status == 403
     assert refused.body["message"] == 'forbidden: User "system:anonymous" cannot get path "/healthz"'
@@ -92,7 +92,7 @@ def test_a_certificate_goes_before_a_token() -> None:
     assert response.status == 403
 
 
-def test_a_bad_certificate_is_forgiven_to_who_has_a_good_token() -> None:
+def test_a_bad_certificate_does_not_matter_with_a_valid_token() -> None:
     server = Embedded()
     good = ServerRequest("GET", PODS, headers={"authorization": f"Bearer {TOKEN}"}, bad_certificate=True)
     bare = ServerRequest("GET", "/healthz", bad_certificate=True)
@@ -100,7 +100,7 @@ def test_a_bad_certificate_is_forgiven_to_who_has_a_good_token() -> None:
     assert [each.status for each in answers if isinstance(each, ServerResponse)] == [200, 401]
 
 
-def test_who_is_impersonated_has_only_the_rights_of_the_roles() -> None:
+def test_an_impersonated_user_has_only_the_rights_of_the_roles() -> None:
     server = Embedded()
     assert as_alice(server, "GET", PODS).status == 403
     granted(server, [READ_PODS], user("alice"))
@@ -135,7 +135,7 @@ def test_a_role_that_is_not_on_disk_grants_nothing() -> None:
     assert as_alice(server, "GET", PODS).status == 403
 
 
-def test_a_binding_without_its_role_is_told() -> None:
+def test_a_binding_without_its_role_is_reported() -> None:
     server = Embedded()
     granted(server, [READ_PODS], user("alice"))
     server.delete(f"{RBAC}/namespaces/t/roles/r")
@@ -197,7 +197,7 @@ def test_a_user_is_shown_without_what_is_empty() -> None:
     assert full.info() == {"username": "u", "groups": ["g"], "uid": "1", "extra": {"k": ["v"]}}
 
 
-def test_nobody_grants_what_they_do_not_have() -> None:
+def test_a_user_cannot_grant_rights_that_it_does_not_have() -> None:
     server = Embedded()
     roles = f"{RBAC}/namespaces/t/roles"
     write = {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles", "rolebindings"], "verbs": ["create"]}
@@ -239,7 +239,7 @@ def test_to_put_an_object_that_is_not_there_takes_the_right_to_create() -> None:
     ],
 )
 def test_groups_of_an_impersonated_user(name: str, given: tuple[str, ...], groups: list[str]) -> None:
-    """A service account has its own groups unless others are named; everybody else has only those that are named."""
+    """A service account has its own groups unless others are named; every other user has only those that are named."""
     headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json", "impersonate-user": name}
     if given:
         headers["impersonate-group"] = given[0]

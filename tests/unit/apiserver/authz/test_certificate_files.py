@@ -65,7 +65,7 @@ def test_an_authority_is_kept_in_its_last_year_and_ends_no_earlier_than_its_cert
         assert serial(files.ca) == old
         assert end(files.server) <= end(files.ca)
         assert not renew_if_due(tmp_path, HOST, NOW + days(3650 - left))
-        assert f"{files.ca} ends in {left} days" in caplog.text
+        assert f"{files.ca} expires in {left} days" in caplog.text
 
 
 def test_an_authority_that_has_ended_is_refused_and_kept(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_an_authority_that_has_ended_is_refused_and_kept(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["server.crt", "server.key"])
-def test_a_server_pair_that_does_not_match_is_made_anew_and_said(
+def test_a_server_pair_that_does_not_match_is_replaced_with_a_warning(
     tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     files = ensure(tmp_path / "a", HOST, NOW)
@@ -88,10 +88,10 @@ def test_a_server_pair_that_does_not_match_is_made_anew_and_said(
     ca = x509.load_pem_x509_certificate(files.ca.read_bytes())
     x509.load_pem_x509_certificate(files.server.read_bytes()).verify_directly_issued_by(ca)
     assert not renew_if_due(tmp_path / "a", HOST, NOW)
-    assert "are not a certificate and its key; a new server certificate was made" in caplog.text
+    assert "are not a certificate and its key; a new server certificate was created" in caplog.text
 
 
-def test_a_server_pair_of_another_authority_is_made_anew_and_said(
+def test_a_server_pair_of_another_authority_is_replaced_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     ensure(tmp_path / "a", HOST, NOW)
@@ -129,7 +129,7 @@ def test_a_certificate_that_is_due_and_cannot_be_written_is_served_on(
     (tmp_path / "server.crt.new").mkdir()  # so that writing fails, after the new key was written
     assert not renew_if_due(tmp_path, HOST, NOW + days(340))
     assert serial(files.server) == old
-    assert "is due and is not renewed" in caplog.text
+    assert "expires soon and cannot be renewed" in caplog.text
     ensure(tmp_path, HOST, NOW + days(340))  # the pair still matches
     with pytest.raises(FileProblem, match=r"server\.crt cannot be written"):
         renew_if_due(tmp_path, HOST, NOW + days(366))
@@ -151,7 +151,7 @@ def test_keys_are_for_their_owner_only_whatever_the_umask(tmp_path: Path) -> Non
         os.umask(before)
 
 
-def test_a_running_server_is_told_of_its_new_certificate(tmp_path: Path) -> None:
+def test_the_server_is_notified_of_a_renewed_certificate(tmp_path: Path) -> None:
     files = ensure(tmp_path, HOST, datetime.datetime.now(datetime.UTC) - days(340))
     old = serial(files.server)
     told = asyncio.Event()
@@ -172,7 +172,7 @@ def test_a_signing_key_is_kept(tmp_path: Path) -> None:
     assert signing_key(tmp_path).key_id == signing_key(tmp_path).key_id
 
 
-def test_a_file_that_holds_no_such_key_is_told(tmp_path: Path) -> None:
+def test_a_file_without_a_valid_key_is_reported(tmp_path: Path) -> None:
     (tmp_path / "sa.key").write_text("nonsense")
     with pytest.raises(FileProblem, match=r"sa\.key holds no private key"):
         signing_key(tmp_path)

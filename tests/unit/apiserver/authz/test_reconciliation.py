@@ -53,7 +53,7 @@ def test_what_is_marked_as_ones_own_is_left_alone() -> None:
     assert reconcile(changed(VIEWER, rules=[], metadata=metadata), VIEWER).action == "keep"
 
 
-def test_a_binding_to_another_role_is_made_anew() -> None:
+def test_a_binding_to_another_role_is_deleted_and_created_again() -> None:
     step = reconcile(changed(BINDING, roleRef={**BINDING["roleRef"], "name": "cluster-admin"}), BINDING)
     assert (step.action, step.obj) == ("recreate", BINDING)
 

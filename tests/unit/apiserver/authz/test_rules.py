@@ -31,7 +31,7 @@ def test_the_right_to_a_resource_is_none_to_its_subresources() -> None:
     assert allows(PolicyRule(("get",), ("",), ("*",)), asked(subresource="status"))
 
 
-def test_a_star_is_everything_only_where_it_stands_alone() -> None:
+def test_a_star_means_everything_only_if_it_is_the_whole_value() -> None:
     assert allows(PolicyRule(("*",), ("*",), ("*",)), asked("anything", "any.group", "things"))
     assert not allows(PolicyRule(("get",), ("*.example",), ("*",)), asked(group="x.example"))
 
@@ -91,7 +91,7 @@ def test_paths_are_covered_by_their_beginning() -> None:
     assert uncovered([PolicyRule(("get",), urls=("/logs/x",))], [PolicyRule(("get",), urls=("/logs/*",))])
 
 
-def test_missing_rights_are_told_by_resource_with_their_verbs_together() -> None:
+def test_missing_rights_are_reported_by_resource_with_all_verbs() -> None:
     lacking = uncovered(
         [], [PolicyRule(("get", "list"), ("",), ("pods",), ("n",)), PolicyRule(("get", "put"), urls=("/x",))]
     )

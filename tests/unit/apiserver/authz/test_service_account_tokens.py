@@ -155,7 +155,7 @@ def test_no_single_character_of_a_token_can_be_changed() -> None:
         assert not isinstance(place.accounts.find(changed, NOW_S), TokenOwner), index
 
 
-def test_a_token_dies_with_its_account_even_if_the_name_comes_back() -> None:
+def test_a_token_is_invalid_after_its_account_is_deleted_even_if_the_name_is_used_again() -> None:
     place = Place()
     token = place.token()
     assert isinstance(place.accounts.find(token, NOW_S), TokenOwner)
@@ -166,7 +166,9 @@ def test_a_token_dies_with_its_account_even_if_the_name_comes_back() -> None:
 
 
 @pytest.mark.parametrize(("kind", "resource", "namespace"), [("secret", "secrets", "n"), ("node", "nodes", "")])
-def test_a_token_dies_with_the_object_it_is_bound_to(kind: str, resource: str, namespace: str) -> None:
+def test_a_token_is_invalid_after_the_object_that_it_is_bound_to_is_deleted(
+    kind: str, resource: str, namespace: str
+) -> None:
     place = Place()
     put(place.store, resource, namespace, "x", "u2")
     token = place.token(BoundObject(kind, "x", "u2"))

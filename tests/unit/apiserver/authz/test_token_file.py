@@ -25,9 +25,9 @@ def test_each_line_is_a_user() -> None:
         ("abc,,2\n", "line 1 has no user name"),
     ],
 )
-def test_a_line_that_names_nobody_is_told(text: str, problem: str) -> None:
+def test_a_line_without_a_user_is_reported(text: str, problem: str) -> None:
     assert parse_token_file(text) == problem
 
 
-def test_an_open_quote_is_told() -> None:
+def test_an_open_quote_is_reported() -> None:
     assert isinstance(parse_token_file('a,"b,c\n'), str)

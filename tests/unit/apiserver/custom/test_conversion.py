@@ -25,9 +25,10 @@ WIDGETS_V2 = WIDGETS.replace("/v1/", "/v2/")
 
 
 def converted(obj: dict[str, Any], version: str) -> dict[str, Any]:
-    spec = obj["spec"]
-    size = spec["box"].get("size") if "box" in spec else spec.get("size")
-    told = {"box": {"size": size}} if version.endswith("v2") else {"size": size}
+    spec = obj.get("spec") or {}
+    box = spec.get("box", spec)
+    size = {"size": box["size"]} if "size" in box else {}
+    told = {"box": size} if version.endswith("v2") and size else size
     return {**obj, "apiVersion": version, "spec": told}
 
 
@@ -107,6 +108,24 @@ def test_apply_keeps_the_owners_of_both_versions(server: Embedded) -> None:
     assert server.get(f"{WIDGETS}/a").body["spec"] == {"size": 2}
 
 
+def test_one_manager_applies_through_both_versions(server: Embedded) -> None:
+    for version, spec in (
+        ("v1", {"size": 1}),
+        ("v2", {"box": {"size": 2}}),
+        ("v1", {"size": 3}),
+        ("v2", {"box": {"size": 3}}),
+    ):
+        applied = server.apply(
+            f"{WIDGETS.replace('/v1/', f'/{version}/')}/a", a_widget(version=version, spec=spec), "one"
+        )
+        assert applied.status in (200, 201), applied.body
+        assert (applied.body["apiVersion"], applied.body["spec"]) == (f"example.com/{version}", spec)
+        (owner,) = applied.body["metadata"]["managedFields"]
+        assert owner["apiVersion"] == f"example.com/{version}"
+    released = server.apply(f"{WIDGETS}/a", a_widget(spec={}), "one")
+    assert "size" not in released.body["spec"], "the field was applied in the other version, and is not any more"
+
+
 @pytest.mark.parametrize(
     ("spoil", "complaint"),
     [
@@ -120,7 +139,7 @@ def test_apply_keeps_the_owners_of_both_versions(server: Embedded) -> None:
         ),
     ],
 )
-def test_a_webhook_that_does_not_convert_is_told_of(
+def test_a_webhook_that_does_not_convert_is_reported(
     server: Embedded, converter: Converter, spoil: Callable[[dict[str, Any]], Any], complaint: str
 ) -> None:
     server.post(WIDGETS, a_widget(spec={"size": 3}))

@@ -110,6 +110,17 @@ def test_objects_are_seen_in_every_version() -> None:
     assert [each["version"] for each in group["versions"]] == ["v2", "v1"]
 
 
+def test_one_manager_applies_through_every_version() -> None:
+    server = serving(a_version("v1", SPEC), a_version("v2", SPEC, storage=False))
+    for version, size in (("v2", 2), ("v1", 3), ("v2", 4), ("v1", 4)):
+        path = f"/apis/example.com/{version}/namespaces/t/widgets/a"
+        applied = server.apply(path, a_widget(version=version, spec={"size": size}), "one")
+        assert applied.status in (200, 201), applied.body
+        assert (applied.body["apiVersion"], applied.body["spec"]["size"]) == (f"example.com/{version}", size)
+        (owner,) = applied.body["metadata"]["managedFields"]
+        assert owner["apiVersion"] == f"example.com/{version}"
+
+
 def test_a_watch_ends_when_its_definition_changes() -> None:
     server = serving(a_version(properties=SPEC))
     watch, other = server.watch(WIDGETS), server.watch("/api/v1/namespaces/t/pods")

@@ -56,7 +56,7 @@ def test_groups_come_in_the_order_of_the_real_server() -> None:
 
 
 def test_events_of_both_groups_share_one_storage() -> None:
-    views = BUILTIN.by_storage("events")
+    views = BUILTIN.kinds_stored_as("events")
     assert [view.api_version for view in views] == ["v1", "events.k8s.io/v1"]
     assert BUILTIN.stored_kind(views[1]) is views[0]
 
@@ -85,7 +85,7 @@ def test_what_only_answers_a_request_is_not_stored() -> None:
         "subjectaccessreviews",
         "tokenreviews",
     }
-    assert not transient & set(BUILTIN.storages())
+    assert not transient & set(BUILTIN.stored_resources())
 
 
 POD = {

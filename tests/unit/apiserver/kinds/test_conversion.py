@@ -46,7 +46,7 @@ def test_a_stored_object_is_shown_as_the_real_server_shows_it(kind: ServedKind) 
     assert from_stored(kind, pair["stored"]) == pair["shown"]
 
 
-def test_an_event_comes_back_as_it_went() -> None:
+def test_an_event_is_converted_to_its_stored_form() -> None:
     pair = PAIRS["Event"]
     assert to_stored(EVENT, pair["shown"]) == pair["stored"]
 

@@ -28,7 +28,7 @@ def test_adding_kinds_gives_a_new_table_and_leaves_the_old_one() -> None:
     grown = BUILTIN.with_replaced((), [widget])
     assert grown.by_resource("example.com", "v1", "widgets") is widget
     assert grown.by_gvk(GroupVersionKind("example.com", "v1", "Widget")) is widget
-    assert "widgets.example.com" in grown.storages()
+    assert "widgets.example.com" in grown.stored_resources()
     assert BUILTIN.by_resource("example.com", "v1", "widgets") is None
 
 
@@ -41,7 +41,7 @@ def test_taking_a_group_away_leaves_no_trace() -> None:
     grown = BUILTIN.with_replaced((), [a_custom_kind()])
     shrunk = grown.with_replaced([a_custom_kind()], ())
     assert shrunk.group("example.com") is None
-    assert shrunk.by_storage("widgets.example.com") == ()
+    assert shrunk.kinds_stored_as("widgets.example.com") == ()
     assert shrunk.kinds() == BUILTIN.kinds()
 
 

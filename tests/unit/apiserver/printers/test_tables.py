@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from embedded import Embedded
 from headgate.apiserver.kinds.builtin import BUILTIN
 from headgate.apiserver.kinds.kind import ServedKind
 from headgate.apiserver.printers import table
@@ -127,3 +128,22 @@ def test_a_component_is_healthy_or_says_why_not(conditions: list[Any], cells: li
     component = {"metadata": {"name": "scheduler"}, "conditions": conditions}
     kind = the_kind("", "v1", "ComponentStatus")
     assert table(kind, [component], NOW, include_object="None", list_meta={})["rows"][0]["cells"][1:] == cells
+
+
+@pytest.mark.parametrize(
+    ("group", "resource", "spec"),
+    [
+        (
+            "authorization.k8s.io",
+            "selfsubjectaccessreviews",
+            {"resourceAttributes": {"verb": "get", "resource": "pods"}},
+        ),
+        ("authorization.k8s.io", "selfsubjectrulesreviews", {"namespace": "t"}),
+        ("authentication.k8s.io", "tokenreviews", {"token": "t"}),
+    ],
+)
+def test_a_review_has_no_table(group: str, resource: str, spec: dict[str, Any]) -> None:
+    server = Embedded()
+    path, as_table = f"/apis/{group}/v1/{resource}", "application/json;as=Table;v=v1;g=meta.k8s.io"
+    assert server.call("POST", path, {"spec": spec}, accept=as_table).status == 406
+    assert server.call("POST", path, {"spec": spec}, accept=f"{as_table}, application/json").status == 201

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from embedded import Embedded, a_pod, events
-from headgate.apiserver.registry.resource_quota_usage import recount
+from headgate.apiserver.registry.resource_quota_usage import recalculate_all
 from headgate.store import Store
 
 QUOTAS = "/api/v1/namespaces/t/resourcequotas"
@@ -66,7 +66,7 @@ def test_a_write_that_costs_nothing_leaves_the_quota_alone(server: Embedded) -> 
     assert server.get(f"{QUOTAS}/q").body["metadata"]["resourceVersion"] == before
 
 
-def test_without_a_keeper_a_new_quota_lets_nobody_pass_once_it_has_limits() -> None:
+def test_a_quota_with_limits_and_without_usage_in_its_status_admits_no_object() -> None:
     server = Embedded()
     server.post(QUOTAS, a_quota(pods="2"))
     assert server.post(PODS, a_pod("a")).status == 201, "no limit is in force before somebody writes the status"
@@ -83,7 +83,7 @@ def test_books_that_others_kept_are_put_right_at_the_start() -> None:
     server.patch(f"{QUOTAS}/right/status", {"status": {"hard": {"configmaps": "9"}, "used": {"configmaps": "0"}}})
     server.patch(f"{QUOTAS}/q/status", {"status": {"hard": {"pods": "1"}, "used": {"pods": "7"}}})
     later = Embedded(store=store, namespace="", keeps_quota=True)
-    recount(later.api, "2030-01-01T00:00:00Z")
+    recalculate_all(later.api, "2030-01-01T00:00:00Z")
     assert [change.item.name for change in store.pending()] == ["q"]
     store.commit(store.applied)
     assert later.get(f"{QUOTAS}/q").body["status"] == {"hard": {"pods": "9"}, "used": {"pods": "0"}}

@@ -1,6 +1,6 @@
 """The default ClusterRoles of cluster components: scheduler, controller manager, nodes, add-ons.
 
-Tables only; ``policy_objects.py`` makes objects of them.
+This module has only tables; ``policy_objects.py`` creates the objects.
 """
 
 from __future__ import annotations

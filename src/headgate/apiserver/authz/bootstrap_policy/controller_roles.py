@@ -1,6 +1,6 @@
 """The default ClusterRoles of single controllers, each bound to a service account of ``kube-system``.
 
-Tables only; ``policy_objects.py`` makes objects of them.
+This module has only tables; ``policy_objects.py`` creates the objects.
 """
 
 from __future__ import annotations

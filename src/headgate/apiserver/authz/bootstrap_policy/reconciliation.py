@@ -1,4 +1,4 @@
-"""How an existing default role or binding is brought up to date.
+"""Reconciles an existing default role or binding with the current bootstrap policy.
 
 Missing rules and subjects are added, nothing is removed, and an object with the annotation
 ``rbac.authorization.kubernetes.io/autoupdate: "false"`` is left alone. A binding to another role is deleted and created
@@ -18,7 +18,7 @@ Object = dict[str, Any]
 
 
 class RoleReconciliation(msgspec.Struct, frozen=True):
-    """What to do with the object: nothing, put ``obj``, or delete it and create ``obj``."""
+    """What to do with the stored object: nothing, replace it by ``obj``, or delete it and create ``obj``."""
 
     action: Literal["keep", "update", "recreate"]
     obj: Object
@@ -48,11 +48,11 @@ def _missing_rights(existing: Object, expected: Object) -> Object:
     missing = uncovered(rules_of(existing), rules_of(expected))
     if missing:
         changed["rules"] = [*(existing.get("rules") or ()), *(rule.wire() for rule in missing)]
-    wanted = (expected.get("aggregationRule") or {}).get("clusterRoleSelectors") or []
+    required = (expected.get("aggregationRule") or {}).get("clusterRoleSelectors") or []
     present = (existing.get("aggregationRule") or {}).get("clusterRoleSelectors") or []
-    absent = [each for each in wanted if each not in present]
+    absent = [each for each in required if each not in present]
     if absent:
         changed["aggregationRule"] = {"clusterRoleSelectors": [*present, *absent]}
-    elif not wanted and present:
+    elif not required and present:
         changed["aggregationRule"] = None
     return changed

@@ -1,7 +1,7 @@
 """The default ClusterRoles of users and their tools: ``cluster-admin``, and the parts of ``admin``, ``edit`` and
 ``view``.
 
-Tables only; ``policy_objects.py`` makes objects of them.
+This module has only tables; ``policy_objects.py`` creates the objects.
 """
 
 from __future__ import annotations

@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from headgate.apiserver.kinds.kind import METADATA_LABELS, FieldLabel, ServedKind
-from headgate.apiserver.kinds.rows.row import CONNECT, CREATE, PROXY, READ_WRITE, SCALE, STATUS, alias, field, row
+from headgate.apiserver.kinds.rows.row import (
+    CONNECT,
+    CREATE,
+    PROXY,
+    READ_WRITE,
+    SCALE,
+    STATUS,
+    alias,
+    builtin_kind,
+    field,
+)
 
 _ALL: Final = ("all",)
 _NAME: Final = METADATA_LABELS[:1]
@@ -46,8 +56,8 @@ _EVENT_LABELS: Final = (
 )
 
 CORE: Final[tuple[ServedKind, ...]] = (
-    row("v1", "Binding", "bindings", "Namespaced", verbs=CREATE),
-    row(
+    builtin_kind("v1", "Binding", "bindings", "Namespaced", verbs=CREATE),
+    builtin_kind(
         "v1",
         "ComponentStatus",
         "componentstatuses",
@@ -56,8 +66,8 @@ CORE: Final[tuple[ServedKind, ...]] = (
         short_names=("cs",),
         deprecated="v1 ComponentStatus is deprecated in v1.19+",
     ),
-    row("v1", "ConfigMap", "configmaps", "Namespaced", short_names=("cm",)),
-    row(
+    builtin_kind("v1", "ConfigMap", "configmaps", "Namespaced", short_names=("cm",)),
+    builtin_kind(
         "v1",
         "Endpoints",
         "endpoints",
@@ -65,7 +75,7 @@ CORE: Final[tuple[ServedKind, ...]] = (
         short_names=("ep",),
         deprecated="v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
     ),
-    row(
+    builtin_kind(
         "v1",
         "Event",
         "events",
@@ -74,8 +84,8 @@ CORE: Final[tuple[ServedKind, ...]] = (
         field_labels=_CORE_EVENT_LABELS,
         field_label_refusal=_REFUSAL,
     ),
-    row("v1", "LimitRange", "limitranges", "Namespaced", short_names=("limits",)),
-    row(
+    builtin_kind("v1", "LimitRange", "limitranges", "Namespaced", short_names=("limits",)),
+    builtin_kind(
         "v1",
         "Namespace",
         "namespaces",
@@ -86,7 +96,7 @@ CORE: Final[tuple[ServedKind, ...]] = (
         field_labels=(*_NAME, field("status.phase")),
         field_label_refusal=_REFUSAL,
     ),
-    row(
+    builtin_kind(
         "v1",
         "Node",
         "nodes",
@@ -96,7 +106,7 @@ CORE: Final[tuple[ServedKind, ...]] = (
         field_labels=(*_NAME, field("spec.unschedulable", zero="false")),
         field_label_refusal=_REFUSAL,
     ),
-    row(
+    builtin_kind(
         "v1",
         "PersistentVolumeClaim",
         "persistentvolumeclaims",
@@ -104,8 +114,8 @@ CORE: Final[tuple[ServedKind, ...]] = (
         short_names=("pvc",),
         subresources=(STATUS,),
     ),
-    row("v1", "PersistentVolume", "persistentvolumes", "Cluster", short_names=("pv",), subresources=(STATUS,)),
-    row(
+    builtin_kind("v1", "PersistentVolume", "persistentvolumes", "Cluster", short_names=("pv",), subresources=(STATUS,)),
+    builtin_kind(
         "v1",
         "Pod",
         "pods",
@@ -127,8 +137,8 @@ CORE: Final[tuple[ServedKind, ...]] = (
         field_labels=_POD_LABELS,
         field_label_refusal=_REFUSAL,
     ),
-    row("v1", "PodTemplate", "podtemplates", "Namespaced"),
-    row(
+    builtin_kind("v1", "PodTemplate", "podtemplates", "Namespaced"),
+    builtin_kind(
         "v1",
         "ReplicationController",
         "replicationcontrollers",
@@ -139,8 +149,8 @@ CORE: Final[tuple[ServedKind, ...]] = (
         field_labels=(*METADATA_LABELS, field("status.replicas", zero="0")),
         field_label_refusal=_REFUSAL,
     ),
-    row("v1", "ResourceQuota", "resourcequotas", "Namespaced", short_names=("quota",), subresources=(STATUS,)),
-    row(
+    builtin_kind("v1", "ResourceQuota", "resourcequotas", "Namespaced", short_names=("quota",), subresources=(STATUS,)),
+    builtin_kind(
         "v1",
         "Secret",
         "secrets",
@@ -148,7 +158,7 @@ CORE: Final[tuple[ServedKind, ...]] = (
         field_labels=(*METADATA_LABELS, field("type")),
         field_label_refusal=_REFUSAL,
     ),
-    row(
+    builtin_kind(
         "v1",
         "ServiceAccount",
         "serviceaccounts",
@@ -156,7 +166,7 @@ CORE: Final[tuple[ServedKind, ...]] = (
         short_names=("sa",),
         subresources=(("token", CREATE, ("authentication.k8s.io", "v1", "TokenRequest")),),
     ),
-    row(
+    builtin_kind(
         "v1",
         "Service",
         "services",
@@ -170,7 +180,7 @@ CORE: Final[tuple[ServedKind, ...]] = (
 )
 
 EVENTS: Final[tuple[ServedKind, ...]] = (
-    row(
+    builtin_kind(
         "events.k8s.io/v1",
         "Event",
         "events",

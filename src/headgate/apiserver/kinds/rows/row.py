@@ -1,6 +1,6 @@
-"""Shorthand for the rows of built-in kinds: everything that follows from the kind's name is derived here.
+"""Shorthand for the tables of built-in kinds: :func:`builtin_kind` derives what follows from the name of a kind.
 
-Custom resources do not use it: their names, verbs and storage come from their definition, so ``apiserver/custom/``
+Custom kinds do not use it: their names and verbs come from their CustomResourceDefinition, so ``apiserver/custom/``
 builds :class:`~headgate.apiserver.kinds.kind.ServedKind` directly.
 """
 
@@ -22,7 +22,7 @@ READ_WRITE: Final = ("get", "patch", "update")
 CONNECT: Final = ("create", "get")
 PROXY: Final = ("create", "delete", "get", "patch", "update")
 
-# A subresource of the row itself: its name, and if it differs from the row's, its kind as (group, version, kind).
+# A subresource: its name, its verbs, and its (group, version, kind) if these differ from those of the kind itself.
 SubresourceRow = tuple[str, tuple[str, ...], tuple[str, str, str] | None]
 
 STATUS: Final[SubresourceRow] = ("status", READ_WRITE, None)
@@ -35,11 +35,11 @@ def field(label: str, *more_paths: str, zero: str = "") -> FieldLabel:
 
 
 def alias(label: str, path: str, zero: str = "") -> FieldLabel:
-    """A field label under another name than its path in the stored form."""
+    """A field label whose name is not its path in the stored object."""
     return FieldLabel(label, (tuple(path.split(".")),), zero)
 
 
-def row(
+def builtin_kind(
     api_version: str,
     kind: str,
     plural: str,
@@ -55,8 +55,8 @@ def row(
     deprecated: str = "",
     type_name: str = "",
 ) -> ServedKind:
-    """``stored_as``: group, version and plural of the storage, if it is another row's. ``type_name``: if it does not
-    follow from the kind."""
+    """``stored_as``: group, version and plural under which objects are stored, if these are those of another kind.
+    ``type_name``: the name in the schema tables, if it does not follow from the kind."""
     group, _, version = api_version.rpartition("/")
     stored_group, stored_version, stored_plural = stored_as or (group, version, plural)
     return ServedKind(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from headgate.apiserver.kinds.kind import METADATA_LABELS, ServedKind
-from headgate.apiserver.kinds.rows.row import SCALE, STATUS, alias, row
+from headgate.apiserver.kinds.rows.row import SCALE, STATUS, alias, builtin_kind
 
 _ALL: Final = ("all",)
 
 APPS: Final[tuple[ServedKind, ...]] = (
-    row("apps/v1", "ControllerRevision", "controllerrevisions", "Namespaced"),
-    row(
+    builtin_kind("apps/v1", "ControllerRevision", "controllerrevisions", "Namespaced"),
+    builtin_kind(
         "apps/v1",
         "DaemonSet",
         "daemonsets",
@@ -20,7 +20,7 @@ APPS: Final[tuple[ServedKind, ...]] = (
         categories=_ALL,
         subresources=(STATUS,),
     ),
-    row(
+    builtin_kind(
         "apps/v1",
         "Deployment",
         "deployments",
@@ -29,7 +29,7 @@ APPS: Final[tuple[ServedKind, ...]] = (
         categories=_ALL,
         subresources=(SCALE, STATUS),
     ),
-    row(
+    builtin_kind(
         "apps/v1",
         "ReplicaSet",
         "replicasets",
@@ -38,7 +38,7 @@ APPS: Final[tuple[ServedKind, ...]] = (
         categories=_ALL,
         subresources=(SCALE, STATUS),
     ),
-    row(
+    builtin_kind(
         "apps/v1",
         "StatefulSet",
         "statefulsets",
@@ -50,7 +50,7 @@ APPS: Final[tuple[ServedKind, ...]] = (
 )
 
 BATCH: Final[tuple[ServedKind, ...]] = (
-    row(
+    builtin_kind(
         "batch/v1",
         "CronJob",
         "cronjobs",
@@ -59,7 +59,7 @@ BATCH: Final[tuple[ServedKind, ...]] = (
         categories=_ALL,
         subresources=(STATUS,),
     ),
-    row(
+    builtin_kind(
         "batch/v1",
         "Job",
         "jobs",
@@ -72,7 +72,7 @@ BATCH: Final[tuple[ServedKind, ...]] = (
 )
 
 AUTOSCALING: Final[tuple[ServedKind, ...]] = tuple(
-    row(
+    builtin_kind(
         f"autoscaling/{version}",
         "HorizontalPodAutoscaler",
         "horizontalpodautoscalers",
@@ -86,7 +86,7 @@ AUTOSCALING: Final[tuple[ServedKind, ...]] = tuple(
 )
 
 POLICY: Final[tuple[ServedKind, ...]] = (
-    row(
+    builtin_kind(
         "policy/v1",
         "PodDisruptionBudget",
         "poddisruptionbudgets",
@@ -97,5 +97,5 @@ POLICY: Final[tuple[ServedKind, ...]] = (
 )
 
 SCHEDULING: Final[tuple[ServedKind, ...]] = (
-    row("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", "Cluster", short_names=("pc",)),
+    builtin_kind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", "Cluster", short_names=("pc",)),
 )

@@ -65,7 +65,7 @@ def _parameter(reference: Object | None) -> str:
 
 
 def _go_selector(selector: Object) -> str:
-    """A selector in the notation of Go's generated code, as kube-apiserver prints it."""
+    """A selector in the notation of Go's generated ``String`` methods, which kube-apiserver uses in this column."""
     labels = "".join(f"{key}: {value}," for key, value in sorted(part(selector, "matchLabels").items()))
     requirements = "".join(
         f"LabelSelectorRequirement{{Key:{each.get('key') or ''},Operator:{each.get('operator') or ''},"
@@ -102,7 +102,7 @@ ADMISSION_POLICY: Final = Printer(
 ADMISSION_POLICY_BINDING: Final = Printer(
     (
         NAME,
-        text("PolicyName", "The policy it puts to use."),
+        text("PolicyName", "The policy that it applies."),
         text("ParamRef", "Where its parameters are."),
         AGE,
     ),

@@ -1,7 +1,8 @@
-"""One request in progress: its content, its kind, its user, and the warnings that it has collected so far.
+"""The context of one request: its content, the requested kind, the user, and the warnings for the response.
 
-Verbs (``reading``, ``creating``, ``updating``, ``patching``, ``deleting``) take a :class:`Call` and return a response.
-The call is the only mutable object that they share; only its warnings and its waiting time change.
+The functions of ``apiserver/verbs/`` take a :class:`RequestContext`, always named ``call``, and return a response. It
+is mutable, because it collects warnings and the time that the request has waited; nothing else in it changes.
+``moment`` has the time, uids and random numbers of the request (``apiserver/request/messages.py``).
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from headgate.kube import timestamps
 Object = dict[str, Any]
 
 APPLY_TYPE: Final = "application/apply-patch"
-_MAX_WRITE_S: Final = 34.0
+_MAX_WRITE_S: Final = 34.0  # as in kube-apiserver
 _MAX_DELETE_COLLECTION_S: Final = 60.0  # many objects are deleted by one request
 
 
-class Call:
+class RequestContext:
     def __init__(
         self,
         api: ServerState,
@@ -52,8 +53,9 @@ class Call:
         self._waited_s = 0.0
 
     @cached_property
-    def context(self) -> StrategyContext:
-        namespace = self.api.store.peek("namespaces", "", self.namespace) if self.namespace else None
+    def strategy_context(self) -> StrategyContext:
+        # read_applied: also from writes that are not on disk yet, as every writer does
+        namespace = self.api.store.read_applied("namespaces", "", self.namespace) if self.namespace else None
         return StrategyContext(
             now=timestamps.format_time(self.moment.epoch_s),
             now_micro=timestamps.format_micro_time(self.moment.epoch_s),
@@ -65,7 +67,7 @@ class Call:
 
     @property
     def now(self) -> str:
-        return self.context.now
+        return self.strategy_context.now
 
     @cached_property
     def strategy(self) -> Strategy:
@@ -73,17 +75,18 @@ class Call:
 
     @property
     def resource(self) -> GroupResource:
-        """The resource in errors: ``deployments.apps``."""
+        """The resource as error texts name it: ``deployments.apps``."""
         return GroupResource(self.kind.group, self.kind.plural)
 
     @property
-    def named_kind(self) -> GroupResource:
-        """The kind in validation errors: ``Deployment.apps``, with the group that it is stored under."""
+    def group_kind(self) -> GroupResource:
+        """The kind as validation errors name it: ``Deployment.apps``, with the group that it is stored under."""
         return GroupResource(self.kind.stored_as[0], self.kind.kind)
 
     @property
     def namespace(self) -> str:
-        """The namespace of the requested objects; empty for a Namespace, although its path has one."""
+        """The namespace of the requested objects. It is empty for Namespace objects: they have none, although the path
+        ``/namespaces/NAME`` looks as if they did."""
         return self.info.namespace if self.kind.namespaced else ""
 
     @property
@@ -98,19 +101,22 @@ class Call:
 
     @property
     def time_left_s(self) -> float:
-        """How long the request may still wait."""
-        return self._limit_s - self._waited_s
+        """How long the request may still wait for webhooks."""
+        return self._max_wait_s - self._waited_s
 
     @cached_property
-    def _limit_s(self) -> float:
+    def _max_wait_s(self) -> float:
+        """The ``timeout`` of the query, up to the limit of the server."""
         requested = timestamps.parse_duration((self.query.get("timeout") or ["0"])[0])
         max_s = _MAX_DELETE_COLLECTION_S if self.info.verb == "deletecollection" else _MAX_WRITE_S
         return min(requested / 1e9, max_s) if isinstance(requested, int) and requested > 0 else max_s
 
-    def wait(self, seconds: float) -> None:
+    def add_waited(self, seconds: float) -> None:
+        """Counts time that the request has waited."""
         self._waited_s += seconds
 
     def warn(self, *texts: str) -> None:
+        """Adds warnings to the response, each text once."""
         for text in texts:
             if text not in self._warned:
                 self._warned.add(text)

@@ -61,9 +61,9 @@ def node_roles(node: Object) -> list[str]:
     return sorted(roles - {""})
 
 
-def _address(status: Object, wanted: str) -> str:
+def _address(status: Object, type_: str) -> str:
     for each in status.get("addresses") or ():
-        if each.get("type") == wanted:
+        if each.get("type") == type_:
             return each.get("address") or ""
     return NONE
 
@@ -143,20 +143,20 @@ NODE: Final = Printer(
     ),
     _node_cells,
 )
-NAMESPACE: Final = Printer((NAME, text("Status", "Whether it is in use or going away."), AGE), _namespace_cells)
+NAMESPACE: Final = Printer((NAME, text("Status", "Whether it is active or terminating."), AGE), _namespace_cells)
 CONFIG_MAP: Final = Printer((NAME, text("Data", "How many keys it has."), AGE), _config_map_cells)
 SECRET: Final = Printer(
     (NAME, text("Type", "What it is used for."), text("Data", "How many keys it has."), AGE), _secret_cells
 )
 NAME_AND_AGE: Final = Printer((NAME, AGE), _name_and_age)
 LEASE: Final = Printer((NAME, text("Holder", "The identity of the holder."), AGE), _lease_cells)
-RUNTIME_CLASS: Final = Printer((NAME, text("Handler", "How the runtime knows it."), AGE), _runtime_class_cells)
+RUNTIME_CLASS: Final = Printer((NAME, text("Handler", "Its name in the runtime."), AGE), _runtime_class_cells)
 COMPONENT_STATUS: Final = Printer(
     (
         NAME,
         text("Status", "Whether it is healthy."),
-        text("Message", "What it says."),
-        text("Error", "What is wrong."),
+        text("Message", "The message of the component."),
+        text("Error", "The problem of the component."),
     ),
     _component_cells,
 )
@@ -167,7 +167,7 @@ EVENT: Final = Printer(
         text("Reason", "What happened, in one word."),
         text("Object", "What it happened to."),
         wide("Subobject", "Which part of the object."),
-        wide("Source", "Who reports it."),
+        wide("Source", "The component that reports it."),
         text("Message", "What happened, in a sentence."),
         wide("First Seen", "Time since it happened first."),
         wide("Count", "How often it happened."),
