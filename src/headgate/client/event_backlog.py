@@ -1,4 +1,4 @@
-"""Events that wait to be written: one entry per occurrence, counted, bounded, and fair between objects. Pure.
+"""Events that wait to be written. Equal Events are one entry with a count. The number of entries is limited. Pure.
 
 An object that emits too many Events is rate-limited after a burst, as in every Kubernetes component. When the backlog
 is full, the oldest entry is dropped.

@@ -86,5 +86,7 @@ def count_patch(recorded: RecordedEvent, event: RecordableEvent, now_s: float, c
 
 
 def key_of(event: RecordableEvent) -> bytes:
-    content = (event.about, event.reason, event.message, event.type, event.component)
+    """Equal for repetitions, also if the object has changed since. client-go leaves the revision out, too."""
+    about = {field: value for field, value in event.about.items() if field != "resourceVersion"}
+    content = (about, event.reason, event.message, event.type, event.component)
     return msgspec.json.encode(content, order="sorted")

@@ -42,9 +42,8 @@ class ExecPlugin(msgspec.Struct, frozen=True):
 
 
 class ExecCredential(msgspec.Struct, frozen=True):
-    """The output of a plugin. ``expires_s`` is seconds since 1970 by its own clock; none: valid until the server
-    refuses it.
-    """
+    """The output of a plugin. ``expires_s``: seconds since 1970; None if it is valid until the API server refuses
+    it."""
 
     token: str = ""
     certificate: bytes = b""

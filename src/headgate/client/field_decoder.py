@@ -1,8 +1,8 @@
 """Decoders that read some fields of an object and skip the rest.
 
-A consumer of metadata should not pay for whole objects: other fields are skipped in the bytes and never become Python
-objects. A field is named by its path (``metadata.finalizers``, ``spec.nodeName``) and includes everything inside it;
-without fields the decoder returns the whole object.
+A controller that needs only metadata should not decode whole objects: other fields are skipped in the bytes and never
+become Python objects. A field is named by its path (``metadata.finalizers``, ``spec.nodeName``) and includes everything
+inside it; without fields the decoder returns the whole object.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Removes one scheduling gate from one pod, by name, once, and only from the intended pod.
 
-The patch tests the pod's uid, the index of the gate and its name, and removes nothing else. Its tests fail if the pod
-was created again under the same name, if another client removed the gate, or if the list of gates changed; the pod is
-then read again to find the outcome. A lost response is resolved in the same way.
+The JSON patch tests the pod's uid, the index of the gate and its name, and removes nothing else. The tests fail if the
+pod was created again under the same name, if another client removed the gate, or if the list of gates changed. Then the
+pod is read again, to find out whether it still has the gate. The same is done if there was no response.
 """
 
 from __future__ import annotations
@@ -75,13 +75,13 @@ def lift(
         wait_s = _pause_s(attempt, response)
         # A failed test is not final: another client may have changed the gates. The pod is read again, and the patch is
         # built from its present gates.
-        seen = yield GateLiftRequest(HTTPRequest("GET", pod.path, "", _READ_HEADERS), wait_s)
-        if seen is None:
+        read = yield GateLiftRequest(HTTPRequest("GET", pod.path, "", _READ_HEADERS), wait_s)
+        if read is None:
             continue
-        if seen.status == _NOT_FOUND:
+        if read.status == _NOT_FOUND:
             return GateLiftResult(pod, GateLiftOutcome.ALREADY_GONE, "the pod is gone")
-        if seen.ok:
-            uid, gates = _gates_of(seen)
+        if read.ok:
+            uid, gates = _gates_of(read)
             if uid != pod.uid:
                 return GateLiftResult(pod, GateLiftOutcome.ALREADY_GONE, "another pod has its name now")
             if gate not in gates:
@@ -102,6 +102,7 @@ def removal(gate: str, pod: GatedPod, *, dry_run: bool = False) -> HTTPRequest:
 
 
 def _gates_of(response: HTTPResponse) -> tuple[str, tuple[str, ...]]:
+    """The uid of the pod in the response, and its gates."""
     try:
         pod: dict[str, Any] = wire_json.WireDecoder(dict).decode(response.body)
         listed = (pod.get("spec") or {}).get("schedulingGates") or ()

@@ -1,8 +1,8 @@
-"""Which scheduling gates hold which pods, and which field manager set a gate.
+"""Which pods have which scheduling gates, and which field manager set a gate.
 
-The list of pods is read page by page, only as far as needed. The manager of a gate is read from the pod's managed
-fields, one pod per gate and only on request, because managed fields are most of a pod's bytes. A webhook that adds a
-gate acts under the name of the client that creates the pod. ``client/gate_lifting.py`` removes a gate.
+The list of pods is read page by page, and only the needed fields are decoded. The manager of a gate is read from the
+managed fields of one pod per gate, and only on request, because managed fields are most of a pod's bytes. A gate that a
+webhook adds has the client that creates the pod as its field manager. ``client/gate_lifting.py`` removes a gate.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from headgate.kube.serializer import wire_json
 
 
 class GateSetter(msgspec.Struct, frozen=True):
-    """``time``: a wire timestamp, of the manager's last write to any of its fields."""
+    """The field manager that set a gate. ``time``: when this manager last wrote any of its fields, as in the API."""
 
     manager: str = ""
     time: str = ""
@@ -94,13 +94,15 @@ class GateCount(msgspec.Struct, frozen=True):
 def gated_pods(namespace: str, selector: str) -> Generator[HTTPRequest, HTTPResponse, list[GatedPod] | ListRefused]:
     """All pods that have a gate; an empty namespace means all namespaces. A refusal names the missing permission."""
     scope = namespace or None
-    found = yield from list_all(PODS.collection_path(scope), _gated, {"labelSelector": selector} if selector else {})
+    found = yield from list_all(
+        PODS.collection_path(scope), _read_page, {"labelSelector": selector} if selector else {}
+    )
     if isinstance(found, ListRefused):
         return ListRefused(refusal_text("list", PODS, scope, found), found.status)
     return found.items
 
 
-def _gated(body: bytes) -> ListResponse[GatedPod]:
+def _read_page(body: bytes) -> ListResponse[GatedPod]:
     page = _decode_page.decode(body)
     return ListResponse(page.metadata, [pod for pod in map(_read, page.items) if pod.gates])
 

@@ -1,4 +1,4 @@
-"""Installs CustomResourceDefinitions and initial objects on any API server; existing objects stay as they are.
+"""Installs CustomResourceDefinitions and initial objects on any API server; existing objects are not changed.
 
 A definition is installed by server-side apply: it is created, or updated regardless of its creator, and not written if
 it is up to date. A new kind is served shortly after its definition was created, and the installer waits for that. Pure:
@@ -30,6 +30,8 @@ _CONFLICT: Final = 409
 _NOT_FOUND: Final = 404
 _ATTEMPTS: Final = 100
 _PAUSE_S: Final = 0.1
+_DELETION_ATTEMPTS: Final = 120
+_DELETION_PAUSE_S: Final = 0.5
 
 
 class InstallResult(msgspec.Struct, frozen=True):
@@ -55,20 +57,29 @@ def _unchanged(definition: Object, found: Object | None) -> Object | None:
 def install(
     definition: Object, adapt: Adapt = _unchanged
 ) -> Generator[DelayedRequest, HTTPResponse, InstallResult | InstallRefused]:
-    """Installs the definition and waits until its kind is served."""
+    """Installs the definition and waits until its kind is served. If an existing one is being deleted, it first waits
+    for the end of the deletion, for at most a minute."""
     name = definition["metadata"]["name"]
     path = CUSTOM_RESOURCE_DEFINITIONS.object_path("", name)
     existing = yield DelayedRequest(HTTPRequest("GET", path, "", ACCEPT))
+    for _ in range(_DELETION_ATTEMPTS):
+        if not _is_being_deleted(existing):
+            break
+        existing = yield DelayedRequest(HTTPRequest("GET", path, "", ACCEPT), _DELETION_PAUSE_S)
+    if _is_being_deleted(existing):
+        return InstallRefused(_deletion_text(name))
     if not existing.ok and existing.status != _NOT_FOUND:
         refused = pager.ListRefused(pager.refusal_message(existing), existing.status)
         text = refusal_text("get", CUSTOM_RESOURCE_DEFINITIONS, None, refused)
         return InstallRefused(f"CustomResourceDefinition {name}: cannot check whether it exists: {text}")
-    wanted = adapt(definition, _read(existing) if existing.ok else None)
-    if wanted is None:
+    desired = adapt(definition, _read(existing) if existing.ok else None)
+    if desired is None:
         return InstallResult(name, "left as it is")
-    response = yield DelayedRequest(apply(CUSTOM_RESOURCE_DEFINITIONS, "", name, wanted, MANAGER))
+    response = yield DelayedRequest(apply(CUSTOM_RESOURCE_DEFINITIONS, "", name, desired, MANAGER))
     if not response.ok:
         return InstallRefused(f"CustomResourceDefinition {name}: {message_of(response)}")
+    if _is_being_deleted(response):
+        return InstallRefused(_deletion_text(name))
     action: InstallAction = "created" if not existing.ok else "configured"
     if existing.ok and _read(existing)["metadata"]["generation"] == _read(response)["metadata"]["generation"]:
         action = "unchanged"
@@ -99,6 +110,17 @@ def create_missing(
         elif response.status != _CONFLICT:
             return InstallRefused(f"{obj['kind']} {name}: {message_of(response)}")
     return created
+
+
+def _is_being_deleted(response: HTTPResponse) -> bool:
+    return response.ok and bool(_read(response)["metadata"].get("deletionTimestamp"))
+
+
+def _deletion_text(name: str) -> str:
+    return (
+        f"CustomResourceDefinition {name}: it is being deleted and exists still; its condition Terminating says why; "
+        "run the command again when it is gone"
+    )
 
 
 def _is_established(response: HTTPResponse) -> bool:

@@ -1,4 +1,4 @@
-"""The object versions that were delivered to a consumer of a collection. It decides what is delivered next. Pure.
+"""The versions of objects that an informer has delivered. They decide which events it delivers next. Pure.
 
 Only names, uids and revisions are kept, not objects. An object is delivered again only in another state, and never in
 an older one; a deletion applies to the object with that uid, not to a later object of the same name.
@@ -22,11 +22,13 @@ class ObjectApplied(msgspec.Struct, frozen=True):
 
 
 class ObjectDeleted(msgspec.Struct, frozen=True):
-    """An object that is gone. The list shows deletions that the watch missed, so the last state is not included."""
+    """An object that is gone. The list shows deletions that the watch missed, so the last state is not included.
+    ``revision``: that of the deletion; empty if the watch missed it."""
 
     namespace: str
     name: str
     uid: str
+    revision: str = ""
 
 
 class ListSynced(msgspec.Struct, frozen=True):
@@ -66,14 +68,14 @@ class KnownObjects:
         if before == now or (before is not None and is_older(identity.revision, before[1])):
             return
         if before is not None and before[0] != identity.uid:
-            self._forget(identity.key)  # it was deleted and created again while there was no watch
+            self._forget(identity.key)  # the object was deleted and created again while there was no watch
         self._delivered[identity.key] = now
         self._sink(ObjectApplied(item))
 
     def delete(self, identity: ObjectVersion) -> None:
         before = self._delivered.get(identity.key)
         if before is not None and not is_older(identity.revision, before[1]):
-            self._forget(identity.key)
+            self._forget(identity.key, identity.revision)
 
     def keep(self, seen: Container[Key]) -> None:
         """Delivers the deletion of all objects that are not in ``seen``, the keys of a complete list."""
@@ -84,6 +86,6 @@ class KnownObjects:
         for key in list(self._delivered):
             self._forget(key)
 
-    def _forget(self, key: Key) -> None:
+    def _forget(self, key: Key, revision: str = "") -> None:
         uid, _ = self._delivered.pop(key)
-        self._sink(ObjectDeleted(*key, uid=uid))
+        self._sink(ObjectDeleted(*key, uid=uid, revision=revision))

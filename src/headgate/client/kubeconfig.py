@@ -1,10 +1,10 @@
 """Parses kubeconfig files: the server, its CA, and the user's credentials.
 
-Pure: texts in, values out. Several files are one configuration (``merge``); of two entries with one name the first
-counts, as a whole. Paths in a file are relative to it. ``client/io/credentials.py`` opens the files and runs the
-plugins that a ``RESTConfig`` names. Settings that are not supported (auth providers, passwords, proxies, impersonation)
-are refused with an error that names the field, never ignored: a client that silently drops a credential looks like a
-broken server.
+Pure: it gets texts and returns values. Several files are merged into one configuration (``merge``), as in kubectl: of
+two entries with one name the whole first entry counts. Paths in a file are relative to it. ``client/io/credentials.py``
+opens the files and runs the plugins that a ``RESTConfig`` names. Settings that are not supported (auth providers,
+passwords, proxies, impersonation) are refused with an error that names the field. If they were ignored, the API server
+would refuse requests for no visible reason.
 """
 
 from __future__ import annotations
@@ -182,12 +182,12 @@ def _rest_config(context: Object, cluster: Object, user: Object) -> RESTConfig |
     )
 
 
-def _blob(owner: Object, key: str) -> InlineOrFile | str:
+def _blob(entry: Object, key: str) -> InlineOrFile | str:
     """``X-data`` takes precedence over ``X``, as in client-go."""
-    encoded = owner.get(f"{key}-data")
+    encoded = entry.get(f"{key}-data")
     if encoded:
         try:
             return InlineOrFile(data=base64.b64decode(str(encoded), validate=True))
         except (binascii.Error, ValueError):
             return f"{key}-data is not base64"
-    return InlineOrFile(file=str(owner.get(key) or ""))
+    return InlineOrFile(file=str(entry.get(key) or ""))

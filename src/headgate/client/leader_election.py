@@ -1,11 +1,12 @@
-"""Leader election: the record in a Lease, one candidate's view of it, and the candidate's next step. Pure;
+"""Leader election: the record in a Lease, the state of one candidate, and its next step. Pure;
 ``client/io/leader_elector.py`` performs the steps.
 
-Safety needs two clocks that run at the same speed and agree on nothing else. A leader may write for ``renew_s`` from
-the moment at which it *sent* the last renewal that it knows to have arrived. Another candidate takes the Lease only
-after it has *seen* one revision for ``lease_s``, and it cannot have seen it before it was sent. ``lease_s`` is longer,
-so a paused or disconnected leader has stopped writing before another candidate takes over; the difference is the time
-for writes in flight. Times inside the record are informational.
+The election is safe if the clocks of the candidates run at the same speed; their times may differ. A leader may write
+for ``renew_s`` after it *sent* the last successful renewal. Another candidate takes the Lease only after it has *seen*
+the same revision of the Lease for ``lease_s``, and it cannot have seen that revision before the leader sent it.
+``lease_s`` is longer than ``renew_s``, so a paused or disconnected leader has stopped writing before another candidate
+becomes the leader. The difference between the two is the time for writes in flight. The times inside the record are
+only for the user.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def read_lease(lease: Object) -> StoredLease:
 
 
 def lease_of(record: LeaderElectionRecord, namespace: str, name: str, before: Object | None) -> Object:
-    """The Lease to write. ``before`` is the Lease that it replaces, at that revision only."""
+    """The Lease to write. ``before``: the Lease that it replaces; the write fails if that has another revision now."""
     spec = {
         **((before or {}).get("spec") or {}),
         "holderIdentity": record.holder,
@@ -86,15 +87,16 @@ class LeaderElectionConfig(msgspec.Struct, frozen=True):
             return f"the lease duration ({self.lease_s} s) must be longer than the renew deadline ({self.renew_s} s)"
         if self.renew_s <= 1.2 * self.retry_s:
             return f"the renew deadline ({self.renew_s} s) must be longer than 1.2 retry periods ({self.retry_s} s)"
-        return "the retry period must be longer than nothing" if self.retry_s <= 0 else None
+        return "the retry period must be longer than 0 s" if self.retry_s <= 0 else None
 
 
 class ReadLease(msgspec.Struct, frozen=True):
-    """Read the Lease, then call ``seen`` or ``failed``."""
+    """Read the Lease, then call ``observed`` or ``failed`` of the candidate."""
 
 
 class WriteLease(msgspec.Struct, frozen=True):
-    """Create the Lease, or replace ``before`` at its revision, then call ``seen`` or ``failed``."""
+    """Create the Lease, or replace ``before`` at its revision, then call ``observed`` or ``failed`` of the
+    candidate."""
 
     record: LeaderElectionRecord
     before: StoredLease | None
@@ -108,7 +110,7 @@ ElectionStep = ReadLease | WriteLease | ElectionWait
 
 
 class ElectionCandidate:
-    """``now_s`` is a clock that never jumps and counts while the machine sleeps."""
+    """``now_s`` is from a monotonic clock that also counts while the machine is suspended."""
 
     def __init__(self, identity: str, config: LeaderElectionConfig) -> None:
         self._identity = identity
@@ -133,8 +135,8 @@ class ElectionCandidate:
         return self._stored.record.holder if self._stored is not None else NO_HOLDER
 
     def write_budget_s(self, now_s: float) -> float:
-        """How long a request that starts now may take so that no other candidate leads before it ends; 0: none may
-        start."""
+        """How long a request that starts now may take, so that it ends before another candidate can become the leader.
+        Zero if no request may start."""
         until_s = self._held_until_s  # read once: another thread may renew meanwhile
         return until_s + self._config.lease_s - self._config.renew_s - now_s if now_s < until_s else 0.0
 
@@ -170,7 +172,8 @@ class ElectionCandidate:
         if stored is None:
             self._held_until_s = -math.inf
             return
-        if stored.revision != before:  # not the record: a leader whose clock stands still writes an equal record
+        # Revisions are compared, not records: a leader whose clock has stopped writes equal records.
+        if stored.revision != before:
             self._observed_s = now_s
         if self._is_own(stored.record):
             sent_s = self._sent[stored.record.renewed]
@@ -185,7 +188,8 @@ class ElectionCandidate:
             )  # candidates should not retry at the same time
 
     def failed(self, now_s: float, jitter: float, *, contended: bool = False) -> None:
-        """There was no response, or a refusal. ``contended``: another candidate was faster, so read again soon."""
+        """The request failed or was rejected. ``contended``: another candidate has written the Lease first, so it is
+        read again soon."""
         self._is_current = False
         self._next_s = now_s + self._config.retry_s * (1 + jitter) * (0.05 if contended else 0.5)
 

@@ -64,7 +64,7 @@ def parse_event(path: str, line: bytes, decode: field_decoder.Decode) -> tuple[s
             )
         return event.type, *_item(event.object, decode)
     except _DECODE_ERRORS as error:
-        raise ListWatchError(UNREADABLE, f"the watch on {path} sent what is not an event: {line[:200]!r}") from error
+        raise ListWatchError(UNREADABLE, f"the watch on {path} sent an invalid event: {line[:200]!r}") from error
 
 
 def parse_page(
@@ -76,7 +76,7 @@ def parse_page(
         items = [_item(item, decode) for item in page.items or ()]
         return items, page.metadata.get("continue") or "", str(page.metadata["resourceVersion"])
     except _DECODE_ERRORS as error:
-        raise ListWatchError(UNREADABLE, f"{path} sent what is not a list: {body[:200]!r}") from error
+        raise ListWatchError(UNREADABLE, f"{path} sent an invalid list: {body[:200]!r}") from error
 
 
 def names_kind(response: HTTPResponse, plural: str) -> bool:
@@ -90,7 +90,7 @@ def names_kind(response: HTTPResponse, plural: str) -> bool:
 
 
 def refusal(path: str, response: HTTPResponse) -> ListWatchError:
-    text = f"{path} answered {response.status}: {message_of(response).strip()}"
+    text = f"{path} returned {response.status}: {message_of(response).strip()}"
     return ListWatchError(response.status, text, retry_after_s(response))
 
 

@@ -1,8 +1,8 @@
-"""A whole list, page by page: a generator that yields requests and is sent responses.
+"""Reads a whole list, page by page: a generator that yields requests and is sent responses.
 
-It is for one-time reads; ``client/io/informer.py`` stays up to date. All pages show the same revision; a list whose
-revision is compacted meanwhile starts again, unpaged. The caller decodes the items, so that no more of a large cluster
-is kept than needed.
+It is for commands that read once; ``client/io/informer.py`` also watches. All pages show the same revision; a list
+whose revision is compacted before its last page starts again, unpaged. The caller decodes the items and may keep only
+the fields that it needs.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def list_all(
         try:
             page = read(response.body)
         except msgspec.DecodeError as error:
-            return ListRefused(f"{path} sent what is not a list: {error}")
+            return ListRefused(f"{path} sent an invalid list: {error}")
         found += page.items
         if not page.metadata.token:
             return ListResult(found, page.metadata.revision)
@@ -74,4 +74,4 @@ def list_all(
 
 
 def refusal_message(response: HTTPResponse) -> str:
-    return f"the server answered {response.status}: {message_of(response)}"
+    return f"the server returned {response.status}: {message_of(response)}"

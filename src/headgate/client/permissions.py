@@ -1,7 +1,6 @@
 """The text for a refused read: the missing permission, or another reason why the result is unknown.
 
-A refused list says nothing about what exists. Every command reports refused reads with these functions, so that a
-refusal never looks like an empty list.
+Every command reports refused reads with these functions, so that a refused list never looks like an empty list.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Writes as requests: the one place that gives a write its method, path, headers and body. Pure.
+"""Builds the HTTP requests of all writes: method, path, headers and body. Pure.
 
 ``client/io/writer.py`` sends the writes of the scheduler and of the autoscaler models; ``runtime/effect_requests.py``
 and ``nodes/effect_requests.py`` translate the effects of controllers and hollow kubelets with these functions. A write
-names its object by uid, so that a later object of the same name is not touched; an empty ``uid`` leaves that out.
+has the uid of its object as a precondition, so that a later object of the same name is not changed. With an empty
+``uid`` there is no precondition.
 """
 
 from __future__ import annotations

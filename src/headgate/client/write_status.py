@@ -1,6 +1,6 @@
-"""The meaning of a response to a write: done, too late, refused, retry, or unknown.
+"""Maps the response to a write to its outcome: done, gone, replaced, conflict, refused, retry later, or unknown.
 
-One table. Pure; ``client/io/writer.py`` acts on it, ``client/io/informer.py`` uses its delays and messages.
+Pure; ``client/io/writer.py`` acts on the outcome, ``client/io/informer.py`` uses the delays and messages.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class WriteStatus(msgspec.Struct, frozen=True):
     reason: str = ""
     message: str = ""
     wait_s: float = 0.0
-    """The delay that the server asked for."""
+    """The delay that the server requested with ``Retry-After``; 0 if none."""
     body: bytes = b""
 
     @property
@@ -118,6 +118,6 @@ def message_of(response: HTTPResponse) -> str:
 
 
 def retry_after_s(response: HTTPResponse) -> float:
-    """The delay that the server asks for, bounded."""
+    """The delay in ``Retry-After``, at most two minutes; 0 if there is none."""
     wait = response.headers.get("retry-after", "")
     return min(float(wait), _MAX_WAIT_S) if wait.isascii() and wait.isdecimal() and len(wait) < 9 else 0.0

@@ -1,8 +1,8 @@
 """The namespace controller: deletes the content of a terminating namespace, pods first, then finalizes the namespace.
 
-One pass deletes every object, counts what is left, and writes that into the namespace's five conditions, in the texts
-that clients know. Passes repeat until the namespace is empty: as soon as everything that was left is gone, or after the
-time that it may take. Every pass begins with what the server returns, so it does not depend on an earlier pass.
+One pass deletes every object, counts the remaining ones, and writes the counts into the namespace's five conditions,
+with the texts of kube-controller-manager. The next pass runs when all remaining objects are gone, or after the
+estimated time for that. Every pass reads its state from the API server, so it does not depend on an earlier pass.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class NamespaceController(Controller):
         self._remaining: Final[dict[str, set[str]]] = {}  # objects that must be deleted before the next pass
         self._removed_during_pass: Final[dict[str, set[str]]] = {}  # objects that were deleted during a pass
 
-    # -- events in -------------------------------------------------------------------------------------------------
+    # -- watch events ----------------------------------------------------------------------------------------------
 
     def watches(self) -> Iterable[WatchSpec]:
         fields = frozenset({"metadata.deletionTimestamp"})
@@ -166,7 +166,7 @@ class NamespaceController(Controller):
         self._terminating.pop(name, None)
         self._remaining.pop(name, None)
 
-    # -- work ------------------------------------------------------------------------------------------------------
+    # -- reconcile -------------------------------------------------------------------------------------------------
 
     def reconcile(self, key: str, now_s: float) -> ReconcileSteps:
         self._remaining.pop(key, None)

@@ -1,8 +1,8 @@
 """The pod garbage collector: deletes pods whose node is gone or out of service, and terminating pods without a node.
 
-A pod whose node is gone gets some time, because the node may return and its watch event may be late; then the server is
-asked. Finished pods are kept up to a number; beyond it the oldest are deleted. Pods on existing nodes are left to their
-kubelet.
+A pod whose node is gone is deleted after 40 seconds, because the node may return or its watch event may be late; before
+that, the controller reads the node from the API server. Finished pods are kept up to a number; beyond it the oldest are
+deleted. The kubelet deletes pods on existing nodes.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class _TerminatedPodThreshold(msgspec.Struct, frozen=True):
 
 
 class PodGCController(Controller):
-    name = "stray-pods"
+    name = "pod-garbage-collector"
 
     def __init__(self, finished_kept: int = FINISHED_KEPT, quarantine_s: float = QUARANTINE_S) -> None:
         self._finished_kept = finished_kept
@@ -86,7 +86,7 @@ class PodGCController(Controller):
             WatchSpec(NODES, frozenset({"spec.taints", "status.conditions"})),
         )
 
-    # -- events in -------------------------------------------------------------------------------------------------
+    # -- watch events ----------------------------------------------------------------------------------------------
 
     def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
         return self._node_applied(obj) if resource == NODES else self._pod_applied(obj, now_s)
@@ -145,7 +145,7 @@ class PodGCController(Controller):
                 del self._on_node[pod.node]
                 self._missing_since_s.pop(pod.node, None)
 
-    # -- work ------------------------------------------------------------------------------------------------------
+    # -- reconcile -------------------------------------------------------------------------------------------------
 
     def reconcile(self, key: _Node | _OrphanedPod | _TerminatedPodThreshold, now_s: float) -> ReconcileSteps:
         match key:

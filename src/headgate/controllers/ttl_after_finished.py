@@ -1,7 +1,7 @@
 """Deletes finished Jobs after their ``spec.ttlSecondsAfterFinished``.
 
-The deletion includes the pods (foreground). The TTL may have changed a moment ago, so the server is asked once more
-before the deletion. ``controllers/jobs/`` runs the Jobs.
+The deletion includes the pods (foreground). The controller reads the Job from the API server before the deletion,
+because its TTL may have changed. ``controllers/jobs/`` runs the Jobs.
 """
 
 from __future__ import annotations

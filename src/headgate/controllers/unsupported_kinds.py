@@ -46,7 +46,7 @@ class _UnsupportedObject(msgspec.Struct, frozen=True):
 
 
 class UnsupportedKindsController(Controller):
-    name = "unserved"
+    name = "unsupported-kinds"
 
     def __init__(self) -> None:
         self._waiting: Final[dict[_UnsupportedObject, Object]] = {}

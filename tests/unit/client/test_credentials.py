@@ -126,7 +126,7 @@ def test_what_is_no_credential_is_refused_in_words(output: bytes, words: str) ->
     assert words in refusal
 
 
-def test_a_program_is_told_what_it_asked_for_and_nothing_more() -> None:
+def test_an_exec_plugin_gets_only_the_cluster_information_that_it_asks_for() -> None:
     told = environment_of(ExecPlugin(version=V1, command="x", environment=(("A", "2"),)), {"A": "1", "B": "1"})
     assert (told["A"], told["B"]) == ("2", "1")
     assert json.loads(told[INFO])["spec"] == {"interactive": False}
@@ -157,7 +157,7 @@ def test_a_program_runs_once_for_all_until_it_is_refused(tmp_path: Path) -> None
     run(test())
 
 
-def test_a_program_that_says_the_same_again_is_not_run_for_every_refusal(tmp_path: Path) -> None:
+def test_an_exec_plugin_that_returns_the_same_credentials_is_not_run_for_every_refusal(tmp_path: Path) -> None:
     async def test() -> None:
         plugin = scripted(tmp_path, token="the same")
         credentials = CredentialSource(RESTConfig(server="https://c", plugin=plugin))
@@ -168,7 +168,7 @@ def test_a_program_that_says_the_same_again_is_not_run_for_every_refusal(tmp_pat
     run(test())
 
 
-def test_what_has_expired_is_fetched_anew(tmp_path: Path) -> None:
+def test_expired_credentials_are_fetched_again(tmp_path: Path) -> None:
     async def test() -> None:
         plugin = scripted(tmp_path, expirationTimestamp="2020-01-01T00:00:00Z")
         credentials = CredentialSource(RESTConfig(server="https://c", plugin=plugin))

@@ -6,6 +6,8 @@ import asyncio
 import json
 from typing import Any
 
+import msgspec
+
 from headgate.client.event_backlog import EventBacklog
 from headgate.client.io.event_recorder import EventRecorder, EventToEmit
 from headgate.client.io.inprocess_transport import InProcessTransport
@@ -30,6 +32,17 @@ def test_the_same_happening_is_counted_while_it_waits() -> None:
     assert backlog.dropped == 0
 
 
+def test_an_event_about_a_later_revision_of_the_same_object_is_counted() -> None:
+    backlog: EventBacklog[EventToEmit] = EventBacklog()
+    for revision in ("1", "2", "3"):
+        occurred = event("a")
+        backlog.add(msgspec.structs.replace(occurred, about={**occurred.about, "resourceVersion": revision}), 0.0)
+    pending = backlog.take()
+    assert pending is not None
+    assert pending.count == 3
+    assert backlog.take() is None
+
+
 def test_of_too_many_the_oldest_goes() -> None:
     backlog: EventBacklog[EventToEmit] = EventBacklog(max_events=3)
     for number in range(5):
@@ -51,7 +64,7 @@ def test_an_object_that_tells_too_much_is_cut_off_and_heard_again_later() -> Non
 
 
 class Server:
-    """Takes Events, and forgets one when told to."""
+    """Accepts Events, and drops one when the test asks for it."""
 
     def __init__(self) -> None:
         self.events: dict[str, Object] = {}
@@ -74,7 +87,7 @@ class Server:
             return HTTPResponse(200, {}, b"{}")
 
 
-def test_events_are_written_once_counted_when_they_come_again_and_anew_when_they_are_gone() -> None:
+def test_repeated_events_are_counted_and_deleted_events_are_created_again() -> None:
     async def run() -> None:
         server = Server()
         events = EventRecorder(Writer(InProcessTransport(server.handle), jitter=lambda: 0.0, sleep=asyncio.sleep))

@@ -106,7 +106,7 @@ def test_gates_that_shifted_are_found_at_their_new_place() -> None:
     assert cluster.patches == 1
 
 
-def test_a_gate_that_somebody_else_lifted_is_already_gone() -> None:
+def test_a_gate_that_another_client_lifted_is_already_gone() -> None:
     cluster = Cluster(a_pod("other/y"))
     assert lifted(cluster, seen(GATE, "other/y")).outcome is GateLiftOutcome.ALREADY_GONE
     assert (cluster.gates(), cluster.patches) == (["other/y"], 0)
@@ -143,9 +143,9 @@ def test_a_busy_server_is_asked_again_when_it_says() -> None:
     assert ask.wait_s == 7.0
 
 
-def test_a_user_who_may_not_lift_it_is_told_the_missing_right_and_the_servers_words() -> None:
+def test_a_user_without_the_right_to_lift_it_gets_the_missing_right_and_the_message_of_the_server() -> None:
     done = lifted(Cluster(a_pod(GATE), lambda cluster, request: response(403)), seen(GATE))
-    right = "missing right: patch pods in namespace ns (the server answered 403: said 403)"
+    right = "missing right: patch pods in namespace ns (the server returned 403: said 403)"
     assert (done.outcome, done.detail) == (GateLiftOutcome.FAILED, right)
 
 
@@ -176,7 +176,7 @@ def test_pods_are_read_page_by_page_and_again_in_one_piece_if_that_takes_too_lon
 
 def test_a_refused_list_says_why() -> None:
     assert told(gated_pods("ns", ""), response(403)) == ListRefused(
-        "missing right: list pods in namespace ns (the server answered 403: said 403)", 403
+        "missing right: list pods in namespace ns (the server returned 403: said 403)", 403
     )
 
 
@@ -189,14 +189,14 @@ def test_a_tally_counts_each_gate_and_knows_the_oldest_pod() -> None:
     ]
 
 
-def test_who_set_a_gate_is_whose_field_it_is() -> None:
+def test_the_setter_of_a_gate_is_the_manager_of_its_field() -> None:
     pod = a_pod(GATE)
     fields: Object = {"f:spec": {"f:schedulingGates": {f'k:{{"name":"{GATE}"}}': {}}}}
     pod["metadata"]["managedFields"] = [{"manager": "kubelet"}, {"manager": "creator", "fieldsV1": fields}]
     assert told(setter_of(GATE, seen(GATE)), response(200, pod)) == "creator"
 
 
-def test_who_set_a_gate_is_not_known_where_the_pod_may_not_be_read() -> None:
+def test_the_setter_of_a_gate_is_unknown_if_the_pod_may_not_be_read() -> None:
     refused = told(setter_of(GATE, seen(GATE)), response(403))
     assert isinstance(refused, ListRefused)
     assert refused.text.startswith("missing right: get pods in namespace ns")

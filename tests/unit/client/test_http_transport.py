@@ -169,7 +169,7 @@ def test_a_request_whose_time_is_up_before_it_can_be_sent_is_not_sent() -> None:
     async def test(server: str) -> None:
         transport = HTTPTransport(RESTConfig(server=server))
         await transport.request(HTTPRequest("GET", "/", "", {}))
-        with pytest.raises(Unreachable, match="time was up") as caught:
+        with pytest.raises(Unreachable, match="timed out before it could be sent") as caught:
             await transport.request(HTTPRequest("POST", "/", "", {}, b"too late", timeout_s=0.0))
         assert not caught.value.sent
         await transport.close()
@@ -180,10 +180,12 @@ def test_a_request_whose_time_is_up_before_it_can_be_sent_is_not_sent() -> None:
 def test_a_server_that_is_not_there_is_unreachable() -> None:
     async def run() -> None:
         transport = HTTPTransport(RESTConfig(server="http://127.0.0.1:1"))
-        with pytest.raises(Unreachable, match=r"http://127\.0\.0\.1:1 cannot be reached"):
+        with pytest.raises(Unreachable, match=r"http://127\.0\.0\.1:1 cannot be reached") as refused:
             await transport.request(HTTPRequest("GET", "/"))
-        with pytest.raises(Unreachable):
+        assert (refused.value.sent, refused.value.connected) == (False, False)
+        with pytest.raises(Unreachable) as refused:
             await transport.stream(HTTPRequest("GET", "/"), idle_s=1)
+        assert (refused.value.sent, refused.value.connected) == (False, False)
         await transport.close()
 
     asyncio.run(run())

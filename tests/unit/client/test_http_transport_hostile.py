@@ -125,7 +125,7 @@ def test_an_answer_that_does_not_come_in_time_is_given_up() -> None:
     play(silent, test)
 
 
-def test_who_finds_no_free_connection_in_time_has_sent_nothing() -> None:
+def test_a_request_that_gets_no_free_connection_in_time_is_not_sent() -> None:
     async def silent(peer: Peer) -> None:
         await peer.receive()
         await peer.hang()
@@ -155,7 +155,7 @@ def test_many_requests_share_a_few_connections() -> None:
     assert len(play(talk, test, pool=4)) <= 4
 
 
-def test_the_answer_to_a_request_that_was_cancelled_reaches_nobody_else() -> None:
+def test_the_response_to_a_cancelled_request_reaches_no_other_request() -> None:
     requests = asyncio.Event()
 
     async def echo(peer: Peer) -> None:
@@ -204,7 +204,7 @@ def test_garbage_is_unreachable_in_words() -> None:
 
 def test_a_path_that_would_make_two_requests_of_one_is_never_sent() -> None:
     async def test(transport: HTTPTransport) -> None:
-        with pytest.raises(ValueError, match="not a path"):
+        with pytest.raises(ValueError, match="invalid path"):
             await transport.request(HTTPRequest("GET", "/a HTTP/1.1\r\nX: y"))
         with pytest.raises(ValueError, match="not a header value"):
             await transport.request(HTTPRequest("GET", "/", headers={"x": "a\r\nb: c"}))
@@ -240,7 +240,7 @@ def test_a_watch_that_falls_silent_is_noticed() -> None:
     play(stall, test)
 
 
-def test_a_watch_nobody_reads_stops_the_server_instead_of_filling_memory() -> None:
+def test_a_watch_without_a_reader_stops_the_server_instead_of_filling_memory() -> None:
     sent = 0
     stuck = asyncio.Event()
 

@@ -126,7 +126,7 @@ def test_a_watch_that_ends_resumes_from_the_last_bookmark_without_a_list() -> No
     assert script.told() == ["synced@7", "+a@8", "+b@21"]
 
 
-def test_expired_history_is_listed_again_and_only_differences_are_told() -> None:
+def test_expired_history_is_listed_again_and_only_differences_are_delivered() -> None:
     script = Script(
         page(7, thing("kept", 3), thing("changed", 4), thing("gone", 5), thing("remade", 6)),
         watch(("ERROR", {"code": 410, "message": "too old"})),
@@ -149,18 +149,58 @@ def test_a_list_that_expires_between_pages_is_asked_for_again_in_one_piece() -> 
     assert script.told() == ["+a@3", "synced@9"]
 
 
-def test_failures_back_off_and_success_resets() -> None:
+def test_a_good_list_and_an_event_of_a_watch_reset_the_backoff() -> None:
     lost = Unreachable("cut")
     script = Script(lost, lost, lost, page(7), lost, watch(("ADDED", thing("a", 8))), lost, watch()).play()
-    assert script.slept == [0.8, 1.6, 3.2, 6.4, 0.8, 1.0]
+    assert script.slept == [0.25, 0.5, 1.0, 0.25, 0.25, 1.0]
     assert script.told() == ["synced@7", "+a@8"]
     assert script.queries[-1]["resourceVersion"] == "8"
+
+
+def test_a_watch_that_ends_as_intended_resets_the_backoff() -> None:
+    refused = refusal(403)
+    script = Script(page(7), refused, refused, watch(), refused, watch()).play()
+    assert script.slept == [0.25, 0.5, 1.0, 0.25, 1.0]
+
+
+def test_a_permission_that_stays_missing_is_asked_for_with_the_long_backoff() -> None:
+    script = Script(*[refusal(403)] * 26, page(7), watch()).play()
+    assert script.slept[:26] == [0.25, 0.5] + [1.0] * 18 + [2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+
+
+def test_a_watch_that_is_refused_after_each_good_list_is_asked_for_with_the_long_backoff() -> None:
+    script = Script(page(7), *[refusal(403)] * 26, watch()).play()
+    assert script.slept[20:26] == [2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+
+
+def test_the_first_list_after_expired_history_follows_at_once_and_later_ones_back_off() -> None:
+    expired = watch(("ERROR", {"code": 410, "message": "too old"}))
+    heard = watch(("ADDED", thing("a", 30)), ("ERROR", {"code": 410, "message": "too old"}))
+    script = Script(page(7), expired, page(8), expired, page(9), refusal(410), page(10), heard, page(31), watch())
+    assert script.play().slept == [0.0, 0.8, 1.6, 0.0, 1.0]
+
+
+def test_lists_after_unreadable_events_back_off_although_each_list_is_good() -> None:
+    script = Script(page(7), [b"<html>"], page(7), [b"<html>"], page(7), [b"<html>"], page(7), watch()).play()
+    assert script.slept == [0.8, 1.6, 3.2, 1.0]
+
+
+def test_a_problem_that_repeats_itself_is_reported_ever_more_rarely() -> None:
+    lost = Unreachable("cut")
+    script = Script(*[lost] * 20, refusal(403), refusal(403), lost, page(7), lost, watch()).play()
+    forbidden = "/api/v1/pods returned 403: no"
+    assert script.problems == ["cut"] * 5 + [forbidden] * 2 + ["cut"] * 2
+
+
+def test_a_starting_server_is_asked_again_before_the_time_that_its_503_asks_for() -> None:
+    script = Script(refusal(503, retry_after="5"), page(7), watch()).play()
+    assert script.slept[0] == 2.0
 
 
 def test_a_busy_server_is_left_alone_as_long_as_it_asks() -> None:
     script = Script(refusal(429, retry_after="12"), page(7), watch()).play()
     assert script.slept[0] == 12.0
-    assert script.problems == ["/api/v1/pods answered 429: no"]
+    assert script.problems == ["/api/v1/pods returned 429: no"]
 
 
 def test_a_server_that_asks_for_a_moment_is_asked_again_without_a_report_and_without_backoff() -> None:
@@ -172,17 +212,17 @@ def test_a_server_that_asks_for_a_moment_is_asked_again_without_a_report_and_wit
 
 def test_a_server_that_asks_for_a_moment_again_and_again_is_reported() -> None:
     script = Script(*[refusal(429, retry_after="1")] * 12, page(7), watch()).play()
-    assert script.slept[:12] == [1.0] * 11 + [1.6]
-    assert script.problems == ["/api/v1/pods answered 429: no"] * 2
+    assert script.slept[:12] == [1.0] * 12
+    assert script.problems == ["/api/v1/pods returned 429: no"] * 2
 
 
 def test_an_event_that_is_no_event_leads_to_a_new_list() -> None:
     script = Script(page(7), [b"<html>"], page(9, thing("a", 8)), watch()).play()
     assert script.told() == ["synced@7", "+a@8", "synced@9"]
-    assert "not an event" in script.problems[0]
+    assert "an invalid event" in script.problems[0]
 
 
-def test_events_that_were_told_before_are_not_told_again() -> None:
+def test_events_that_were_delivered_are_not_delivered_again() -> None:
     old, new = thing("a", 8, uid="one"), thing("a", 12, uid="two")
     script = Script(
         page(7),
@@ -201,13 +241,13 @@ def test_a_list_from_the_past_is_not_believed_until_it_comes_three_times() -> No
     assert "went back from revision 9 to 5" in script.problems[2]
 
 
-def test_nobody_can_send_us_away_for_hours() -> None:
+def test_a_retry_after_of_hours_is_limited() -> None:
     script = Script(refusal(429, retry_after="86400"), refusal(503, retry_after="Sun, 06 Nov"), page(7), watch()).play()
     assert script.slept[0] == 120.0
     assert script.slept[1] < 10.0
 
 
-def test_an_object_of_another_shape_than_asked_for_is_told_whole() -> None:
+def test_an_object_of_another_form_than_requested_is_delivered_whole() -> None:
     odd = {**thing("odd", 3), "spec": "a text"}
     script = Script(page(7, odd, thing("even", 4)), watch())
     script.fields = ("spec.nodeName",)
@@ -229,7 +269,7 @@ def test_a_silent_watch_is_given_up_after_two_bookmarks_did_not_come() -> None:
     assert 120 <= received[0] <= 180
 
 
-def test_a_kind_that_vanishes_while_it_is_listed_is_told_as_absent_again() -> None:
+def test_a_kind_that_is_removed_during_its_list_is_reported_as_absent() -> None:
     script = Script(refusal(404), refusal(404), page(7, thing("a", 3), more="next"), refusal(404), refusal(404))
     script.may_be_absent = True
     script.play()
@@ -247,7 +287,7 @@ def test_a_forbidden_kind_is_absent_if_discovery_does_not_list_it_and_a_problem_
     script.play()
     assert script.told() == ["synced@"]
     assert (len(script.absent), len(script.problems)) == (1, 1)
-    assert "answered 403" in script.problems[0]
+    assert "returned 403" in script.problems[0]
 
 
 def test_a_forbidden_kind_whose_discovery_cannot_be_read_counts_as_served() -> None:
@@ -255,4 +295,5 @@ def test_a_forbidden_kind_whose_discovery_cannot_be_read_counts_as_served() -> N
     script = Script(*(each for response in unreadable for each in (refusal(403), response)))
     script.may_be_absent = True
     script.play()
-    assert (script.told(), script.absent, len(script.problems)) == ([], [], 3)
+    assert (script.told(), script.absent, script.responses) == ([], [], [])
+    assert script.problems == ["/api/v1/pods returned 403: no"] * 2, "the third one is not reported again"

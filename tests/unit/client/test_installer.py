@@ -13,7 +13,7 @@ DEFINITION = {"metadata": {"name": "things.example.com"}, "spec": {}}
 
 @pytest.mark.parametrize(
     ("status", "words"),
-    [(403, "missing right: get customresourcedefinitions.apiextensions.k8s.io"), (503, "the server answered 503")],
+    [(403, "missing right: get customresourcedefinitions.apiextensions.k8s.io"), (503, "the server returned 503")],
 )
 def test_a_definition_that_may_not_be_read_is_not_written_over(status: int, words: str) -> None:
     steps = install(DEFINITION)

@@ -114,7 +114,7 @@ def test_a_broken_file_among_several_is_named() -> None:
     assert refusal.startswith("/two/config is not YAML")
 
 
-def test_a_plugin_is_told_of_the_cluster_if_it_asks_and_found_beside_the_file_if_it_is_a_path() -> None:
+def test_a_plugin_gets_the_cluster_if_it_asks_and_its_relative_path_starts_at_the_file() -> None:
     cluster = {
         "certificate-authority-data": encoded(b"CA"),
         "extensions": [{"name": "client.authentication.k8s.io/exec", "extension": {"audience": "a"}}],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -116,7 +117,7 @@ def test_a_removal_that_failed_is_delivered_again_though_a_successor_has_come(ru
 
 
 @on_both_loops
-def test_a_list_that_could_not_be_taken_in_is_told_again(run: Run) -> None:
+def test_a_list_that_could_not_be_handled_is_delivered_again(run: Run) -> None:
     async def scenario() -> None:
         broken = True
         handler = Handler(lambda event: broken)
@@ -237,9 +238,13 @@ def test_an_event_that_fails_each_time_after_it_was_postponed_is_delivered_later
         handler = Postponing(first_retry_s=0.01)
         event = an_object("a")
         handler.events.deliver(event)
+
+        def has_handled(events: int) -> bool:
+            return len(handler.handled) >= events
+
         for delivered in range(1, 5):
             handler.events.finish(event, RuntimeError("a bug"))
-            await until(lambda: len(handler.handled) > delivered)  # noqa: B023  # awaited before the next turn
+            await until(partial(has_handled, delivered + 1))
 
     with caplog.at_level(logging.ERROR):
         asyncio.run(scenario())

@@ -1,18 +1,17 @@
 """What a hostile server can make our HTTP client do: work in proportion to the bytes that it sends, and no more.
 
-CPU time of this thread is measured, the least of several runs, at sizes that grow fourfold: a quadratic step would cost
-sixteen times as much.
+`cost_growth.py` measures sizes that grow fourfold: a quadratic step would cost sixteen times as much.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sys
-import time
 from collections.abc import Callable
 
 import pytest
 
+from cost_growth import cpu_s, too_steep
 from headgate.http.response_parser import LONGEST_HEAD, MalformedResponse, ResponseParser
 
 GROWTH = 4
@@ -38,15 +37,6 @@ def feed_again(answer: ResponseParser, data: bytes, times: int) -> None:
         answer.feed(data)
 
 
-def least_cpu_s(run: Callable[[], object]) -> float:
-    spent: list[float] = []
-    for _ in range(3):
-        before = time.thread_time()
-        run()
-        spent.append(time.thread_time() - before)
-    return min(spent)
-
-
 SENT: dict[str, tuple[Callable[[int], bytes], int, int]] = {
     "a repeated header": (lambda size: OK + b"a:\r\n" * (size // 4) + b"Content-Length: 0\r\n\r\n", 15_000, 100_000),
     "a head in small pieces": (lambda size: OK + b"a:" + b"b" * size + b"\r\nContent-Length: 0\r\n\r\n", 15_000, 1),
@@ -62,8 +52,9 @@ SENT: dict[str, tuple[Callable[[int], bytes], int, int]] = {
 def test_an_answer_takes_time_in_proportion_to_its_bytes(name: str) -> None:
     make, size, step = SENT[name]
     small, large = make(size), make(size * GROWTH)
-    before, after = least_cpu_s(lambda: fed(small, step)), least_cpu_s(lambda: fed(large, step))
-    assert after < before * GROWTH * SLACK, f"{before:.4f} s for {len(small)} bytes, {after:.4f} s for {len(large)}"
+    assert not too_steep(
+        lambda: cpu_s(lambda: fed(small, step)), lambda: cpu_s(lambda: fed(large, step)), GROWTH * SLACK, 0.0
+    )
 
 
 def test_informational_answers_without_end_are_refused_and_not_kept() -> None:

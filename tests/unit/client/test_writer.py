@@ -42,7 +42,14 @@ class Script:
         self.requests: list[HTTPRequest] = []
         self.slept: list[float] = []
         self.write_budget_s = write_budget_s
-        self.writer = Writer(self, write_budget_s=lambda: self.write_budget_s, jitter=lambda: 0.0, sleep=self.sleep)
+        self.now_s = 0.0
+        self.writer = Writer(
+            self,
+            write_budget_s=lambda: self.write_budget_s,
+            jitter=lambda: 0.0,
+            sleep=self.sleep,
+            clock=lambda: self.now_s,
+        )
 
     async def request(self, request: HTTPRequest) -> HTTPResponse:
         self.requests.append(request)
@@ -138,9 +145,30 @@ def test_a_patch_whose_answer_was_lost_is_repeated_but_one_of_steps_is_not() -> 
     assert run(script.writer.json_patch(PODS, *POD, [])).outcome is WriteOutcome.UNKNOWN
 
 
+@pytest.mark.parametrize(
+    "later",
+    [[response(403)], [response(422)], [response(429)] * 4, [Unreachable("refused", sent=False, connected=False)] * 4],
+    ids=["forbidden", "invalid", "busy", "unreachable"],
+)
+@pytest.mark.parametrize("first", [lost(), response(500), response(504)], ids=["lost", "500", "504"])
+def test_a_patch_may_have_been_performed_if_only_its_repetition_was_not(
+    first: HTTPResponse | Unreachable, later: list[HTTPResponse | Unreachable]
+) -> None:
+    script = Script(first, *later)
+    assert run(script.writer.patch(PODS, *POD, {})).outcome is WriteOutcome.UNKNOWN
+    assert len(script.requests) == 1 + len(later)
+
+
 def test_a_step_that_tests_and_fails_is_a_conflict() -> None:
     script = Script(status(422, "the server rejected our request due to an error in our request"))
     assert run(script.writer.json_patch(PODS, *POD, [])).outcome is WriteOutcome.CONFLICT
+
+
+def test_a_patch_of_steps_that_other_writes_overtook_was_not_performed() -> None:
+    script = Script(status(409, 'Operation cannot be fulfilled on pods "web": the object has been modified'))
+    assert run(script.writer.json_patch(PODS, *POD, [])).outcome is WriteOutcome.LATER
+    script = Script(status(409, "Precondition failed: UID in precondition: uid-1, UID in object meta: uid-2"))
+    assert run(script.writer.json_patch(PODS, *POD, [])).outcome is WriteOutcome.REPLACED
 
 
 @pytest.mark.parametrize(
@@ -190,3 +218,17 @@ def test_a_write_may_take_no_longer_than_the_fence_allows() -> None:
 def test_a_verdict_says_what_the_server_said() -> None:
     verdict = status_of_response(status(403, "pods is forbidden", "Forbidden"))
     assert verdict == WriteStatus(WriteOutcome.REFUSED, 403, "Forbidden", "pods is forbidden")
+
+
+def test_a_403_is_not_final_until_half_a_minute_after_a_refused_connection() -> None:
+    """kube-apiserver answers 403 until it has read the permissions."""
+    refused = Unreachable("connection refused", sent=False, connected=False)
+    script = Script(response(403), refused, response(403), response(403), response(200))
+    assert run(script.writer.delete(PODS, *POD)).outcome is WriteOutcome.REFUSED
+    assert run(script.writer.delete(PODS, *POD)).done
+    script.now_s = 29.0
+    script.responses = [response(403)] * 5
+    assert run(script.writer.delete(PODS, *POD)).outcome is WriteOutcome.LATER
+    script.now_s = 31.0
+    script.responses = [response(403)]
+    assert run(script.writer.delete(PODS, *POD)).outcome is WriteOutcome.REFUSED

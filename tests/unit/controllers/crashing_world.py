@@ -37,6 +37,9 @@ class CrashingWorld(World):
     is_counted_write: Callable[[effects.RequestEffect], bool] = staticmethod(lambda effect: True)
     before_write: Callable[[int], None] = staticmethod(lambda number: None)
     """Called with the number of each write that counts."""
+    after_write: Callable[[int], None] = staticmethod(lambda number: None)
+    """Called with the number of each write that counts, after it was performed. If it cuts the controllers off, they do
+    not get the response."""
 
     def _request(self, effect: effects.RequestEffect) -> EffectResponse:
         if isinstance(effect, Get | List | Discover):
@@ -52,7 +55,9 @@ class CrashingWorld(World):
         self.check(self)
         if crashes_here:
             raise Crashed
-        return response
+        if is_counted:
+            self.after_write(self.writes)
+        return self._unreachable() if self.is_cut_off else response
 
     def advance(self, seconds: float) -> World:
         """Lets time pass, and restarts the controllers after each crash."""

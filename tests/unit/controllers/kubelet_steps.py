@@ -31,7 +31,7 @@ def run(world: World, *which: str, node: str = "n") -> None:
 
 
 def finish(world: World, *which: str) -> None:
-    """Those that were told to go are gone."""
+    """Terminating pods are deleted."""
     for name, pod in pods(world).items():
         if "deletionTimestamp" in pod["metadata"] and (name in which or not which):
             force_delete(world, name)

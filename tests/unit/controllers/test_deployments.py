@@ -55,7 +55,7 @@ def rolling(surge: int | str, missing: int | str) -> Object:
 
 
 def go_on(world: World, rounds: int = 1) -> World:
-    """Pods run, those that are told to go are gone, and the controllers see it."""
+    """Pods run, terminating pods are deleted, and the controllers see it."""
     for _ in range(rounds):
         world.advance(A_WHILE_S)
         delete_terminating(world)
@@ -276,7 +276,7 @@ def test_annotations_and_minimal_readiness_reach_the_new_replica_set(world: Worl
 
 
 def test_a_late_response_does_not_restore_a_deleted_deployment(world: World) -> None:
-    """It was deleted while its status was being written, and the watch told so first."""
+    """It was deleted while its status was being written, and the watch delivered the deletion first."""
     put(world, DEPLOYMENTS, a_deployment())
     go_on(world)
 

@@ -39,7 +39,7 @@ def test_a_variant_that_fails_fails_the_test_with_its_title_and_reason() -> None
         branches.run(tell)
 
 
-def test_a_variant_whose_process_dies_fails_the_test() -> None:
+def test_a_variant_whose_process_exits_fails_the_test() -> None:
     branches: ForkedVariants[None] = ForkedVariants()
 
     def tell() -> None:

@@ -65,7 +65,7 @@ def test_orphans_stay_and_have_no_owner(world: World) -> None:
 
 
 def test_a_dependent_that_was_not_observed_is_orphaned_too(world: World) -> None:
-    """Its watch is late: for ever, as far as this deletion goes."""
+    """Its watch event does not arrive before the end of this deletion."""
     owner = make(world, "owner")
     make(world, "late", reference(owner), path=f"{A}/secrets")
     delete(world, "owner", "Orphan")

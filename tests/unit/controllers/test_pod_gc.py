@@ -83,7 +83,7 @@ def test_a_node_that_returns_in_time_keeps_its_pods(world: World) -> None:
 
 
 def test_a_node_that_only_the_server_knows_keeps_its_pods(world: World) -> None:
-    """The watch of nodes is late; whoever would not ask would remove the pods of a living node."""
+    """The watch of nodes is late; without a read from the API server the pods of an existing node would be deleted."""
     add_pod(world, nodeName="n")
     world.settle()
     exists = EffectResponse(200, {"metadata": {"name": "n", "uid": "u"}}, 0.0)

@@ -166,16 +166,16 @@ def test_owners_that_are_right_are_not_written_again() -> None:
     set_ = {"metadata": {"name": "db", "uid": "s"}, "spec": policy("Delete", "Delete")}
     pod = {"metadata": {"name": "db-0", "uid": "p"}}
     claim: Object = {"metadata": {"name": "data-db-0"}}
-    wanted = wanted_owners(claim, set_, pod, scaled_away=False)
+    wanted = wanted_owners(claim, set_, pod, is_scaled_down=False)
     assert [each["uid"] for each in wanted or ()] == ["s"]
     owned: Object = {"metadata": {"name": "data-db-0", "ownerReferences": wanted}}
-    assert wanted_owners(owned, set_, pod, scaled_away=False) is None
-    again = wanted_owners(owned, set_, pod, scaled_away=True)
+    assert wanted_owners(owned, set_, pod, is_scaled_down=False) is None
+    again = wanted_owners(owned, set_, pod, is_scaled_down=True)
     assert [each["uid"] for each in again or ()] == ["p"]
     stale = {"metadata": {"name": "db", "uid": "another"}, "spec": policy("Delete", "Delete")}
-    assert wanted_owners(owned, stale, pod, scaled_away=True) is None, (
+    assert wanted_owners(owned, stale, pod, is_scaled_down=True) is None, (
         "a namesake's claims are the collector's business"
     )
     mixed = [*(wanted or ()), {"apiVersion": "v1", "kind": "Pod", "name": "db-0", "uid": "p", "controller": False}]
     torn: Object = {"metadata": {"name": "data-db-0", "ownerReferences": mixed}}
-    assert wanted_owners(torn, stale, pod, scaled_away=True) is None
+    assert wanted_owners(torn, stale, pod, is_scaled_down=True) is None

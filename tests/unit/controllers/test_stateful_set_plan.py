@@ -17,7 +17,7 @@ from headgate.controllers.stateful_sets.plan import (
     StatefulSetRules,
     StopPod,
     plan_pods,
-    starts_at_current,
+    uses_current_revision,
 )
 from headgate.controllers.stateful_sets.status import status_of
 from headgate.kube.api_resources import PODS as POD_RESOURCE
@@ -112,7 +112,7 @@ def test_in_parallel_only_updates_wait(there: str, wanted: list[list[str]]) -> N
 
 def test_the_partition_counts_from_the_first_ordinal() -> None:
     rules = StatefulSetRules(5, 3, True, 2, 0)
-    assert [starts_at_current(rules, ordinal) for ordinal in rules.ordinals] == [True, True, False]
+    assert [uses_current_revision(rules, ordinal) for ordinal in rules.ordinals] == [True, True, False]
     stages = plan_pods(rules, members("5=old:up 6=old:up 7=up"), "new", lambda member: False)
     assert stages == []
 

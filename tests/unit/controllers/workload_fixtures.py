@@ -94,7 +94,7 @@ def stamp(world: World) -> str:
 
 
 def force_delete(world: World, name: str) -> None:
-    """What a kubelet does when a pod was told to go: it is gone."""
+    """What a kubelet does with a terminating pod: the pod is deleted."""
     world.server.delete(f"{PODS}/{name}", {"gracePeriodSeconds": 0})
 
 

@@ -116,6 +116,10 @@ class World:
         """Whether the response to a performed request is lost."""
         self.watch_is_first: Callable[[Effect], bool] = lambda effect: False
         """Whether the watch delivers a write before its response."""
+        self.is_cut_off = False
+        """Whether the server does not answer, and no watch delivers events."""
+        self.silent: Collection[APIResource] = ()
+        """Resources whose watches deliver no events."""
         self._makers = makers
         self.crash()
 
@@ -206,7 +210,10 @@ class World:
             self._pulled_at = committed
             for each in self._feeds.values():
                 each.pull_after(self._newest(each.resource))
-        return [each for each in self._feeds.values() if each.has_events()]
+        return [each for each in self._feeds.values() if each.has_events() and self._is_watched(each.resource)]
+
+    def _is_watched(self, resource: APIResource) -> bool:
+        return not self.is_cut_off and resource not in self.silent
 
     def _newest(self, resource: APIResource) -> int | None:
         """The revision of the last change of a resource; None if it is stored under another name."""
@@ -218,7 +225,7 @@ class World:
 
     def deliver_all(self) -> World:
         for feed in self._feeds.values():
-            while feed.pull():
+            while self._is_watched(feed.resource) and feed.pull():
                 self._deliver(feed)
         return self
 
@@ -272,7 +279,8 @@ class World:
             case RequeueAfter(after_s):
                 self._failures.pop(job, None)
                 self._enqueue_key(job, after_s)
-            case RequeueWithBackoff():
+            case RequeueWithBackoff(_, wakes):
+                self.enqueue(job[0], wakes)
                 self._failures[job] = self._failures.get(job, 0) + 1
                 self._enqueue_key(job, 0.005 * 2.0 ** min(self._failures[job], 14))
 
@@ -287,6 +295,8 @@ class World:
         return self._request(effect)
 
     def _request(self, effect: effects.RequestEffect) -> EffectResponse:
+        if self.is_cut_off:
+            return self._unreachable()
         refused = self.refuse(effect)
         if refused is not None:
             return refused
@@ -298,8 +308,11 @@ class World:
         if self.watch_is_first(effect):
             self.deliver_all()
         if self.loses_response(effect):
-            return EffectResponse(UNREACHABLE, {"message": "cut off"}, self.server.epoch_s)
+            return self._unreachable()
         return response_of(effect, transport.HTTPResponse(response.status, {}, response.body), self.server.epoch_s)
+
+    def _unreachable(self) -> EffectResponse:
+        return EffectResponse(UNREACHABLE, {"message": "cut off"}, self.server.epoch_s)
 
 
 def config_map(name: str, *owners: Object, **metadata: Any) -> Object:

@@ -1,7 +1,8 @@
-"""Finds credentials and keeps them fresh: reads files when they change, runs plugins when their credential has expired.
+"""Finds credentials and keeps them up to date: it reads files when they change, and runs credential plugins when their
+credential has expired.
 
-Nothing here calls an API server; ``client/io/http_transport.py`` asks for the current identity before each request, and
-for a new one after a 401. Files are checked once a second at most.
+``client/io/http_transport.py`` gets the current :class:`ClientIdentity` here before each request, and a new one after a
+401. Files are checked once a second at most.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from headgate.http.transport import Unreachable
 _CHECK_EVERY_S: Final = 1.0
 _PLUGIN_TIMEOUT_S: Final = 60.0
 _RENEWAL_PAUSE_S: Final = 1.0
-"""If a plugin returned the refused credential again, it is not run for a while, although requests are refused."""
+"""After a plugin has returned the refused credential again, it is not run for this time, even if the API server refuses
+more requests."""
 _MAX_OUTPUT_BYTES: Final = 1 << 20
 FileVersion = tuple[int, int, int] | None
 
@@ -61,7 +63,7 @@ def find_rest_config(
     namespace = Path(mount) / "namespace"
     found = in_cluster(environment, namespace.read_text() if namespace.exists() else "", mount)
     checked = f"none of {', '.join(paths)} exists" if paths else "none is named"
-    return found or f"no kubeconfig: {checked}, and this is no pod of a cluster; name one with --kubeconfig"
+    return found or f"no kubeconfig: {checked}, and this process does not run in a pod; pass one with --kubeconfig"
 
 
 class CredentialSource:
@@ -90,7 +92,7 @@ class CredentialSource:
         self._plugin = None if config.token or config.token_file else config.plugin
 
     def cached(self) -> ClientIdentity | None:
-        """The identity, or None if it must be fetched. It is called before every request, so it must be cheap."""
+        """The identity, or None if :meth:`fetch` must be called. It runs before every request, so it must be fast."""
         if self._identity is None or (self._files and time.monotonic() >= self._next_check_s):
             return None
         expires_s = self._plugin_credential.expires_s if self._plugin_credential is not None else None

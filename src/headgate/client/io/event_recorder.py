@@ -46,7 +46,7 @@ async def no_delay() -> None:
 
 
 class EventRecorder:
-    """``writer`` should make few attempts; its fence applies. ``before_write`` is awaited before each write."""
+    """``writer`` should make few attempts. ``before_write`` is awaited before each write."""
 
     def __init__(
         self,

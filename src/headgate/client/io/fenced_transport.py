@@ -1,7 +1,7 @@
-"""A transport that writes only while the fence allows it: the transport of an elected leader.
+"""The transport of an elected leader: it sends writes only while no other process can be the leader (*fencing*).
 
-Before every write the transport asks the fence how long the write may take; reads are not delayed. A request that may
-not start is not sent, and fails like a request that did not reach the server.
+Before every write it calls ``write_budget_s``, which returns how long the write may take; reads are not checked. A
+write that may not start is not sent, and fails like a request that did not reach the API server.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class FencedTransport:
             return await self._transport.request(request)
         write_budget_s = self._write_budget_s()
         if write_budget_s <= 0:
-            raise Unreachable("not sent: another process leads, or may soon", sent=False)
+            raise Unreachable("not sent: another process is or may become the leader", sent=False)
         bounded = msgspec.structs.replace(request, timeout_s=min(write_budget_s, request.timeout_s))
         return await self._transport.request(bounded)
 

@@ -1,10 +1,10 @@
-"""The transport over HTTP/1.1 and its TLS settings: a bounded pool of kept connections, and one more for each open
-watch.
+"""The transport over HTTP/1.1 and its TLS settings: a limited pool of keep-alive connections, and one connection for
+each open watch.
 
-Watches have their own connections, so they never starve the writes. The response is bytes; nothing is decoded or logged
-here. Two requests are retried: a GET on a kept connection that turned out to be closed, and a request that was refused
-with 401 once there are other credentials. Any other failure is ``Unreachable``, which says whether the request may have
-arrived. ``http/client_pool.py`` keeps connections; ``client/io/credentials.py`` provides the identity.
+Watches have their own connections, so they never block writes. The response is bytes; this module decodes and logs
+nothing. It retries two requests: a GET on a keep-alive connection that the server had closed, and a request that was
+refused with 401, if there are other credentials now. Any other failure raises ``Unreachable``, which says whether the
+request may have arrived. ``http/client_pool.py`` has the connections; ``client/io/credentials.py`` has the credentials.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class HTTPTransport:
             async with asyncio.timeout_at(deadline_s):
                 return await self._credentials.fetch()
         except TimeoutError:
-            raise self._unreachable("credentials were not there in time", sent=False) from None
+            raise self._unreachable("its credentials could not be read in time", sent=False) from None
 
     async def _renew(self, refused: ClientIdentity, deadline_s: float) -> bool:
         try:
@@ -161,7 +161,7 @@ class HTTPTransport:
         # must not be sent after another process may have become the leader.
         if time.monotonic() >= deadline_s:
             pool.release(connection)
-            raise self._unreachable("its time was up before it could be sent", sent=False)
+            raise self._unreachable("the request timed out before it could be sent", sent=False)
         return self._response(await pool.fetch(connection, payload, deadline_s))
 
     async def _wait_for_slot(self, deadline_s: float) -> None:
@@ -185,7 +185,7 @@ class HTTPTransport:
         pool = self._use_identity(identity)
         payload = encode(request, pool.address, self._common_headers, accept_gzip=False)
         connection = await self._connect(pool, deadline_s)
-        timer = self._loop.call_at(deadline_s, connection.fail, "no answer came in time")
+        timer = self._loop.call_at(deadline_s, connection.fail, "no response came in time")
         stream: LineStream | None = None
         try:
             response = await connection.fetch_head(payload)
@@ -207,16 +207,17 @@ class HTTPTransport:
         try:
             return await pool.connect(min(deadline_s, self._loop.time() + _CONNECT_S))
         except TimeoutError:
-            raise self._unreachable("it did not accept a connection in time", sent=False) from None
+            raise self._unreachable("it did not accept a connection in time", connected=False) from None
         except OSError as error:
-            raise self._unreachable(error, sent=False) from error
+            raise self._unreachable(error, connected=False) from error
 
-    def _unreachable(self, error: Exception | str, *, sent: bool = True) -> Unreachable:
-        return Unreachable(f"{self._config.server} cannot be reached: {error or type(error).__name__}", sent=sent)
+    def _unreachable(self, error: Exception | str, *, sent: bool = True, connected: bool = True) -> Unreachable:
+        text = f"{self._config.server} cannot be reached: {error or type(error).__name__}"
+        return Unreachable(text, sent=sent and connected, connected=connected)
 
 
 class _Lines:
-    """Lines of any length, read no faster than they are consumed."""
+    """A ``LineStream``: lines of any length, read only as fast as they are consumed."""
 
     def __init__(self, connection: HTTPClientConnection, idle_s: float) -> None:
         self._connection = connection
@@ -224,10 +225,10 @@ class _Lines:
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
-            async for connection in split_lines(self._connection.parts(self._idle_s)):
-                yield connection
+            async for line in split_lines(self._connection.parts(self._idle_s)):
+                yield line
         except ConnectionBroken as error:
-            raise Unreachable(f"the watch broke off: {error}") from error
+            raise Unreachable(f"the connection of the watch broke: {error}") from error
 
     async def close(self) -> None:
-        self._connection.abort()  # a watch has no end of its own: the connection is cut
+        self._connection.abort()  # a client can end a watch only by closing its connection

@@ -1,12 +1,15 @@
-"""List, then watch, for ever: keeps one consumer informed about one collection.
+"""The informer: it lists and watches one collection and delivers the changes to one consumer.
 
-The consumer gets every object once as ``ObjectApplied`` and again after each change, ``ObjectDeleted`` when it is gone,
-and ``ListSynced`` each time a whole list was delivered. A broken or silent watch resumes at its last revision; when
-that is compacted (410), the collection is listed again and only the differences are delivered.
-``client/known_objects.py`` has what was delivered, ``client/list_watch_decoder.py`` decodes the bytes. A consumer that
-names ``fields`` gets only those. No state is delivered twice, nor after a newer one. A kind that ``may_be_absent`` and
-is not served is delivered as an empty list, followed by a call of ``absent``, each time that this is found anew. A
-consumer may handle a 404 itself (``not_found``).
+The consumer gets every object as ``ObjectApplied``, first from the list and again after each change; ``ObjectDeleted``
+when it is gone; and ``ListSynced`` each time a whole list was delivered. A broken or silent watch resumes at its last
+revision; when that is compacted (410), the collection is listed again and only the differences are delivered. No state
+is delivered twice, nor after a newer one. ``client/known_objects.py`` keeps the delivered versions,
+``client/list_watch_decoder.py`` decodes the bytes, ``client/backoff.py`` has the delays after failures.
+
+``fields``: the fields to deliver; empty for whole objects. ``may_be_absent``: if the kind is not served, an empty list
+is delivered and ``absent`` is called; both again each time the kind is no longer served. ``not_found`` is called for a
+404 in place of ``report``. ``listing`` is called when a list begins: until ``ListSynced``, the delivered states may
+leave out others that the object had before.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
 from headgate.client import field_decoder
-from headgate.client.backoff import Backoff
+from headgate.client.backoff import APIServerBackoff
 from headgate.client.io.time_slice import yield_if_slice_spent
 from headgate.client.known_objects import (
     InformerEvent,
@@ -29,6 +32,7 @@ from headgate.client.known_objects import (
 )
 from headgate.client.list_watch_decoder import UNREADABLE, ListWatchError, names_kind, parse_event, parse_page, refusal
 from headgate.http.transport import HTTPRequest, HTTPResponse, LineStream, Transport, Unreachable, encode_query
+from headgate.kube.backoff import ExponentialBackoff
 
 __all__ = ["Informer", "InformerEvent", "ListSynced", "ObjectApplied", "ObjectDeleted", "Sink"]
 
@@ -36,19 +40,23 @@ _GONE: Final = 410
 _FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
 _TOO_MANY_REQUESTS: Final = 429
+_UNAVAILABLE: Final = 503
 _SHORT_WAIT_S: Final = 2.0
 _SHORT_WAITS: Final = 10
-"""As client-go, the informer follows so many short waits in a row that the server asks for without a report:
-kube-apiserver asks for one second while it initializes the storage of a new custom resource."""
+"""Up to this number in a row, a 429 with a short ``Retry-After`` is obeyed without a report, as in client-go:
+kube-apiserver sends one second while it initializes the storage of a new custom resource."""
+_RELIST_BACKOFF: Final = ExponentialBackoff(0.8, 30.0)
+"""For lists that are needed because a watch or list was unusable, until a watch delivers an event. A good list does not
+reset this back-off: the next watch may be as unusable as the one before."""
 _PAGE: Final = 500
 _WATCH_S: Final = 300
 _IDLE_S: Final = 135.0
-"""Servers send a bookmark about every minute. If two are missing, the connection is dead."""
+"""Servers send a bookmark about every minute. If two are missing, the connection is broken."""
 _EMPTY_WATCH_PAUSE_S: Final = 1.0
 """The pause after a watch that ended without an event."""
 _LONG_BYTES: Final = 32 * 1024
 _MAX_STALE_LISTS: Final = 3
-"""After so many lists with an older revision, the server is taken as restored from a backup."""
+"""After this many lists with an older revision, the informer assumes that the API server was restored from a backup."""
 
 
 class Informer:
@@ -68,6 +76,7 @@ class Informer:
         absent: Callable[[str], None] = lambda problem: None,
         not_found: Callable[[str], None] | None = None,
         report: Callable[[str], None] = lambda problem: None,
+        listing: Callable[[], None] = lambda: None,
     ) -> None:
         self._transport = transport
         self._path = path
@@ -82,10 +91,14 @@ class Informer:
         self._absent = absent
         self._report = report
         self._not_found = not_found or report
-        self._backoff = Backoff()
-        self._revision = ""  # the last revision that was delivered; empty: list first
-        self._newest = ""  # the same, but kept for the next list
+        self._listing = listing
+        self._backoff = APIServerBackoff()
+        self._problem = ""  # the last problem
+        self._problem_count = 0  # how often in a row
+        self._revision = ""  # the last revision that was delivered; empty if the collection must be listed
+        self._newest = ""  # the last revision that was delivered; it stays when the collection must be listed again
         self._stale_lists = 0
+        self._relists = 0  # since the last event of a watch
         self._short_waits = 0  # in a row
         self._unpaged = False  # after a paged list expired, the next list is unpaged
 
@@ -96,28 +109,55 @@ class Informer:
                 if not self._revision:
                     await self._list()
                 received = await self._watch()
+                self._reset_backoff()
                 if not received:  # do not request watches in a tight loop if the server ends them at once
                     await self._sleep(_EMPTY_WATCH_PAUSE_S * (1 + self._jitter()))
-                continue
             except Unreachable as error:
-                wait_s = 0.0
-                self._report(str(error))
+                self._report_problem(str(error))
+                await self._sleep(self._backoff.next(self._jitter(), connected=error.connected))
             except ListWatchError as error:
-                wait_s = error.wait_s
-                if error.status == _TOO_MANY_REQUESTS and 0 < wait_s <= _SHORT_WAIT_S:
-                    self._short_waits += 1
-                    if self._short_waits <= _SHORT_WAITS:
-                        await self._sleep(wait_s * (1 + self._jitter()))
-                        continue
-                if error.status in (_GONE, UNREADABLE):
-                    self._revision = ""
-                if self._may_be_absent and not await self._is_served(error.status):
-                    self._report_absent(str(error))
-                elif error.status == _NOT_FOUND:
-                    self._not_found(str(error))
-                elif error.status != _GONE:
-                    self._report(str(error))
-            await self._sleep(max(wait_s, self._backoff.next(self._jitter())))
+                await self._handle_refusal(error)
+
+    async def _handle_refusal(self, error: ListWatchError) -> None:
+        """Reports the error and waits."""
+        if error.status == _TOO_MANY_REQUESTS and 0 < error.wait_s <= _SHORT_WAIT_S:
+            self._short_waits += 1
+            if self._short_waits <= _SHORT_WAITS:
+                await self._sleep(error.wait_s * (1 + self._jitter()))
+                return
+        if error.status in (_GONE, UNREADABLE):
+            self._revision = ""
+        if self._may_be_absent and not await self._is_served(error.status):
+            self._report_absent(str(error))
+        elif error.status == _NOT_FOUND:
+            self._not_found(str(error))
+        elif error.status != _GONE:
+            self._report_problem(str(error))
+        await self._sleep(self._delay_s(error))
+
+    def _delay_s(self, error: ListWatchError) -> float:
+        if error.status in (_GONE, UNREADABLE):
+            # After a restart of the API server most watches are too old: the first list follows at once.
+            self._relists += 1
+            failures = self._relists - 1 if error.status == _GONE else self._relists
+            return _RELIST_BACKOFF.delay_s(failures) * (1 + self._jitter())
+        # kube-apiserver asks for 5 s with a 503 until all its paths are installed, but is ready earlier.
+        requested_s = min(error.wait_s, _SHORT_WAIT_S) if error.status == _UNAVAILABLE else error.wait_s
+        return max(requested_s, self._backoff.next(self._jitter()))
+
+    def _reset_backoff(self) -> None:
+        """The server works: a list was read, or a watch delivered an event or ended as intended."""
+        self._backoff.reset()
+        self._short_waits = 0
+        self._problem_count = 0
+
+    def _report_problem(self, problem: str) -> None:
+        """Reports a problem that repeats itself the 1st, 2nd, 4th, 8th … time: during an outage the informer tries
+        again every second or two."""
+        self._problem_count = self._problem_count + 1 if problem == self._problem else 1
+        self._problem = problem
+        if self._problem_count.bit_count() == 1:
+            self._report(problem)
 
     async def _is_served(self, status: int) -> bool:
         """Whether the kind is served, after an error. An account without permissions gets 403 also for a kind that is
@@ -158,6 +198,7 @@ class Informer:
             self._is_absent = False
             if not token:
                 self._check_revision(revision)
+                self._listing()
             for item, identity in items:
                 await yield_if_slice_spent()
                 seen.add(identity.key)
@@ -166,7 +207,7 @@ class Informer:
             if not token:
                 break
         self._unpaged = False
-        self._short_waits = 0
+        self._reset_backoff()
         self._known.keep(seen)
         self._revision = self._newest = revision
         self._sink(ListSynced(self._revision))
@@ -214,9 +255,10 @@ class Informer:
             kind, item, identity = parse_event(self._path, line, self._decode)
             if len(line) > _LONG_BYTES:
                 await yield_if_slice_spent()  # decoding took long, and the consumer may take long, too
-            received = True
-            self._backoff.reset()
-            self._short_waits = 0
+            if not received:
+                received = True
+                self._relists = 0
+                self._reset_backoff()
             if is_older(identity.revision, self._revision):
                 continue  # already delivered
             if kind in ("ADDED", "MODIFIED"):

@@ -1,7 +1,7 @@
 """The transport without a network: requests go straight to the embedded server's handler.
 
-The handler is an awaitable function, so this package never imports the server. It returns a ``Response``, or an async
-generator of the watch's bytes. It may return without suspending, so requests yield to other tasks
+The handler is an awaitable function, so this package never imports the server. It returns an ``HTTPResponse``, or an
+async generator of the watch's bytes. It may return without suspending, so requests yield to other tasks
 (``client/io/time_slice.py``).
 """
 

@@ -1,11 +1,11 @@
-"""Takes part in a leader election: reads and writes the Lease, starts the work when elected and stops it before the
-end.
+"""Takes part in a leader election: it reads and writes the Lease, starts the work when elected, and stops it when the
+leadership ends.
 
-A separate thread with its own event loop and connections renews the Lease: work that blocks the main event loop for
-longer than the Lease lasts (a slow scheduler plugin, say) does not lose it. ``LeaderElector.write_budget_s`` is the
-fence that ``client/io/writer.py`` asks before every write. It follows the renewals, so a leader that loses the Lease
-while its loop is blocked writes nothing more. The work is a coroutine function; it is cancelled when leadership ends,
-and the thread does not try to get the Lease again before the work has ended.
+A separate thread with its own event loop and connections renews the Lease, so work that blocks the main event loop for
+longer than the Lease duration (for example a slow scheduler plugin) does not lose the Lease. ``client/io/writer.py``
+calls ``LeaderElector.write_budget_s`` before every write. It depends on the last renewal, so a leader that loses the
+Lease while its event loop is blocked writes nothing more. The work is a coroutine function; it is cancelled when
+leadership ends, and the thread does not try to get the Lease again before the work has ended.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from typing import Any, Final
 import msgspec
 
 from headgate.client import write_requests
+from headgate.client.io.cancellation import raise_if_cancelled
 from headgate.client.leader_election import (
     ElectionCandidate,
     ElectionWait,
@@ -59,7 +60,7 @@ def clock_s() -> float:
 
 
 def new_identity() -> str:
-    """The host name, for people, and a uuid that makes it unique."""
+    """The host name, for readers of the Lease, and a uuid that makes it unique."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
@@ -103,7 +104,7 @@ class LeaderElector:
         try:
             while True:
                 if await renewal.next_change():
-                    _log.info("%s/%s: elected", self._namespace, self._name)
+                    _log.debug("Lease %s/%s: elected", self._namespace, self._name)
                     work = asyncio.create_task(self._lead(lead))
                 else:
                     _log.warning("Lease %s/%s: no longer elected", self._namespace, self._name)
@@ -123,7 +124,8 @@ class LeaderElector:
             try:
                 await lead()
             except Exception:
-                _log.exception("%s/%s: the leader's work failed and starts again", self._namespace, self._name)
+                raise_if_cancelled()
+                _log.exception("Lease %s/%s: the leader's work failed and starts again", self._namespace, self._name)
             await asyncio.sleep(self._config.retry_s)
 
 
@@ -254,9 +256,9 @@ class _Renewal:
             async with asyncio.timeout(limit_s):
                 return await transport.request(msgspec.structs.replace(request, timeout_s=limit_s))
         except TimeoutError:
-            _log.warning("%s/%s: no answer within %.1f s", self._namespace, self._name, limit_s)
+            _log.warning("Lease %s/%s: no response within %.1f s", self._namespace, self._name, limit_s)
         except Unreachable as error:
-            _log.warning("%s/%s: %s", self._namespace, self._name, error)
+            _log.warning("Lease %s/%s: %s", self._namespace, self._name, error)
         return None
 
     def _handle_response(self, response: HTTPResponse | None, *, created: bool = False) -> None:
@@ -271,7 +273,11 @@ class _Renewal:
             return
         if response is not None and response.status != _CONFLICT:
             _log.warning(
-                "Lease %s/%s: answered %d: %s", self._namespace, self._name, response.status, message_of(response)
+                "the API server returned %d for the Lease %s/%s: %s",
+                response.status,
+                self._namespace,
+                self._name,
+                message_of(response),
             )
         contended = response is not None and response.status == _CONFLICT
         self._election.failed(now_s, jitter, contended=contended)

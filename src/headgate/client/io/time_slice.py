@@ -1,9 +1,9 @@
-"""Work that never waits yields to other tasks of the event loop after about 10 ms in one turn of the loop.
+"""Lets a task that never waits yield to other tasks after about 10 ms in one turn of the event loop.
 
 A request to a server in the same process, an event from its watch or a step of a controller may complete without
-suspending, so a task with thousands of them would block the loop. Each calls :func:`yield_if_slice_spent` first. The
-time is that of the turn, not of the task: of many tasks that resume in one turn, each does one piece of work and yields
-again once the time is spent.
+suspending, so a task with thousands of them would block the event loop. Each of them calls :func:`yield_if_slice_spent`
+first. The time is measured per turn of the event loop, not per task: if many tasks resume in one turn, each does one
+piece of work and then yields.
 """
 
 from __future__ import annotations

@@ -1,13 +1,16 @@
-"""Sends writes until their outcome is known, and only while the fence allows it.
+"""Sends writes until their outcome is known, and only while this process may write as the leader (*fencing*).
 
-The fence is checked before every attempt, also after a wait. A write that the server did not perform is retried after
-the delay that the server asked for; a write that may have been performed is repeated only if that is harmless, and the
-outcome of a bind is found by reading the pod. The caller gets a ``WriteStatus`` and never an exception.
-``client/write_status.py`` maps responses to statuses.
+``write_budget_s`` is called before every attempt, also after a wait. A write that the API server did not perform is
+retried after the delay in the response (``Retry-After``). A write that may have been performed is repeated only if that
+is harmless; the outcome of a bind is found by reading the pod. A 403 shortly after a refused connection is not final:
+kube-apiserver refuses all accounts until it has read their permissions. The caller gets a ``WriteStatus`` and never an
+exception. ``client/write_status.py`` maps responses to statuses.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -27,13 +30,16 @@ ATTEMPTS: Final = 5
 _WRITE_TIMEOUT_S: Final = 30.0
 _FIRST_WAIT_S: Final = 0.05
 _MAX_WAIT_S: Final = 5.0
+_FORBIDDEN: Final = 403
+_SERVER_START_S: Final = 30.0
+"""For this long after a refused connection, the API server may not have read the permissions of accounts yet."""
 _PATCH_FAILED_MESSAGE: Final = "the server rejected our request due to an error in our request"
 _NOT_PERFORMED: Final = (WriteOutcome.LATER, WriteOutcome.REFUSED, WriteOutcome.FENCED)
 _read_pod: Final = field_decoder.decoder(("spec.nodeName",))
 
 
 def no_fence() -> float:
-    """The fence of a writer without leader election."""
+    """The ``write_budget_s`` of a writer without leader election."""
     return _WRITE_TIMEOUT_S
 
 
@@ -48,12 +54,15 @@ class Writer:
         jitter: Callable[[], float],
         sleep: Sleep,
         attempts: int = ATTEMPTS,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._transport = transport
         self._write_budget_s = write_budget_s
         self._jitter = jitter
         self._sleep = sleep
         self._attempts = attempts
+        self._clock = clock
+        self._last_refused_s = -math.inf  # when a connection was refused
 
     async def bind(self, namespace: str, name: str, uid: str, node: str) -> WriteStatus:
         """DONE also if the pod was already bound to the node. After UNKNOWN the caller must keep the capacity."""
@@ -68,9 +77,7 @@ class Writer:
             if found is not None:
                 return found
             result = await self.write(request)
-        if may_be_bound and result.outcome in _NOT_PERFORMED:  # but an earlier attempt may have been performed
-            return msgspec.structs.replace(result, outcome=WriteOutcome.UNKNOWN)
-        return result
+        return _after_unknown(result) if may_be_bound else result
 
     async def patch(
         self,
@@ -95,10 +102,15 @@ class Writer:
         operations: list[Object],
         subresource: str = "",
     ) -> WriteStatus:
-        """A JSON patch, never repeated. CONFLICT: one of its operations failed, perhaps the test of the uid."""
+        """A JSON patch, never repeated. CONFLICT: one of its operations failed, perhaps the test of the uid. LATER also
+        if other writes of the object came between at each attempt of the API server, which then answers 409 and has
+        performed nothing."""
         result = await self.write(write_requests.json_patch(resource, namespace, name, uid, operations, subresource))
-        failed = result.status == 422 and result.message == _PATCH_FAILED_MESSAGE
-        return msgspec.structs.replace(result, outcome=WriteOutcome.CONFLICT) if failed else result
+        if result.status == 422 and result.message == _PATCH_FAILED_MESSAGE:
+            return msgspec.structs.replace(result, outcome=WriteOutcome.CONFLICT)
+        if result.outcome is WriteOutcome.CONFLICT:
+            return msgspec.structs.replace(result, outcome=WriteOutcome.LATER)
+        return result
 
     async def evict(self, namespace: str, name: str, uid: str, grace_s: int | None = None) -> WriteStatus:
         return await self.write(write_requests.evict(namespace, name, uid, grace_s), repeatable=True)
@@ -116,25 +128,31 @@ class Writer:
         """Repeats the write until its outcome is known or all attempts are used, and returns the last status."""
         backoff = Backoff(_FIRST_WAIT_S, _MAX_WAIT_S)
         result = await self._try(request)
+        may_be_done = False
         for _ in range(self._attempts - 1):
             again = result.outcome is WriteOutcome.LATER or (repeatable and result.outcome is WriteOutcome.UNKNOWN)
             if not again:
                 break
+            may_be_done |= result.outcome is WriteOutcome.UNKNOWN
             await self._sleep(max(result.wait_s, backoff.next(self._jitter())))
             result = await self._try(request)
-        return result
+        return _after_unknown(result) if may_be_done else result
 
     async def _try(self, request: HTTPRequest) -> WriteStatus:
         write_budget_s = self._write_budget_s()
         if write_budget_s <= 0:
-            return WriteStatus(WriteOutcome.FENCED, message="not sent: another process leads, or may soon")
+            return WriteStatus(WriteOutcome.FENCED, message="not sent: another process is or may become the leader")
         timeout_s = min(write_budget_s, _WRITE_TIMEOUT_S)
         try:
-            return status_of_response(
-                await self._transport.request(msgspec.structs.replace(request, timeout_s=timeout_s))
-            )
+            response = await self._transport.request(msgspec.structs.replace(request, timeout_s=timeout_s))
         except Unreachable as error:
+            if not error.connected:
+                self._last_refused_s = self._clock()
             return status_of_no_response(error)
+        status = status_of_response(response)
+        if response.status == _FORBIDDEN and self._clock() < self._last_refused_s + _SERVER_START_S:
+            return msgspec.structs.replace(status, outcome=WriteOutcome.LATER)
+        return status
 
     async def _find_bind_outcome(
         self, result: WriteStatus, namespace: str, name: str, uid: str, node: str
@@ -149,10 +167,18 @@ class Writer:
         except msgspec.DecodeError:
             return result
         if (pod.get("metadata") or {}).get("uid") != uid:
-            return WriteStatus(WriteOutcome.REPLACED, message=f"pod {namespace}/{name} is another one by now")
+            return WriteStatus(WriteOutcome.REPLACED, message=f"pod {namespace}/{name} was replaced by another pod")
         bound = (pod.get("spec") or {}).get("nodeName")
         if bound == node:
             return WriteStatus(WriteOutcome.DONE, read.status)
         if bound or result.outcome is WriteOutcome.CONFLICT:
             return msgspec.structs.replace(result, outcome=WriteOutcome.CONFLICT)
         return None
+
+
+def _after_unknown(result: WriteStatus) -> WriteStatus:
+    """The status of a write after an attempt with an unknown outcome: that attempt may have been performed, also if the
+    last one was not."""
+    if result.outcome not in _NOT_PERFORMED:
+        return result
+    return msgspec.structs.replace(result, outcome=WriteOutcome.UNKNOWN)

@@ -68,7 +68,7 @@ class CronJobController(Controller):
     def watches(self) -> Iterable[WatchSpec]:
         return WatchSpec(CRON_JOBS, ALL_FIELDS), WatchSpec(JOBS, _JOB_FIELDS)
 
-    # -- events in -------------------------------------------------------------------------------------------------
+    # -- watch events ----------------------------------------------------------------------------------------------
 
     def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
         if resource == JOBS:
@@ -99,7 +99,7 @@ class CronJobController(Controller):
         zone = zone_of(cron["spec"], self._find_zone)
         return zone if isinstance(zone, str) else read(cron["spec"], zone, self._find_zone)
 
-    # -- work ------------------------------------------------------------------------------------------------------
+    # -- reconcile -------------------------------------------------------------------------------------------------
 
     def reconcile(self, key: Key, now_s: float) -> ReconcileSteps:
         cron = self._cache.owner(key)
@@ -185,7 +185,8 @@ class CronJobController(Controller):
     def _remove_missing_jobs(
         self, cron: Object, status: CronJobStatus
     ) -> Generator[Effect, EffectResponse, str | None]:
-        """Removes deleted Jobs from the status. The server is asked, because the watch may be late."""
+        """Removes deleted Jobs from the status. It reads each Job from the API server, because the watch may be
+        late."""
         dependents = self._cache.dependents(cron["metadata"]["uid"])
         for each in status.active:
             name, uid = each.get("name", ""), each.get("uid", "")

@@ -17,7 +17,7 @@ Object = dict[str, Any]
 CRON_JOB: Final = GroupVersionKind("batch", "v1", "CronJob")
 JOB: Final = GroupVersionKind("batch", "v1", "Job")
 SCHEDULED_AT: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
-# Which end of a Job is kept by which limit.
+# The history limit for each final condition of a Job.
 _LIMITS: Final = {"Complete": "successfulJobsHistoryLimit", "Failed": "failedJobsHistoryLimit"}
 
 

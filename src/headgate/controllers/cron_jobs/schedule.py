@@ -1,7 +1,7 @@
-"""When a CronJob is due: its schedule in its time zone, and what was missed since the last time.
+"""When a CronJob has to start a Job: its schedule in its time zone, and the scheduled times that were missed.
 
-A CronJob that was not reconciled for long starts the last of the Jobs that it missed, not all of them. The number of
-missed Jobs is an estimate from the first two, as in Kubernetes: it says only whether there were suspiciously many.
+A CronJob that was not reconciled for a long time starts only the last of the Jobs that it missed. The number of missed
+Jobs is estimated from the first two missed times, as in Kubernetes, and is used only for a warning if there are many.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ Object = dict[str, Any]
 FindZone = Callable[[str], Zone | None]
 
 MANY: Final = 100
-_SKEW_S: Final = 0.1
-"""A check is a little late rather than too early, because clocks differ."""
+_MARGIN_S: Final = 0.1
+"""The check runs this long after the scheduled time, so that the time has passed at the check."""
 _TOO_CLOSE: Final = "time difference between two schedules is less than 1 second"
 
 
@@ -51,13 +51,14 @@ class MissedSchedules(msgspec.Struct, frozen=True):
 
 
 def zone_of(spec: Mapping[str, Any], find_zone: FindZone) -> Zone | str:
-    """The zone of ``spec.timeZone``, or why it is invalid."""
+    """The zone of ``spec.timeZone``, or an error text."""
     name = spec.get("timeZone")
     zone = utc if not name else find_zone(name)
     return f"unknown time zone {name}" if zone is None else zone
 
 
 def read(spec: Mapping[str, Any], zone: Zone, find_zone: FindZone) -> ZonedSchedule | str:
+    """The schedule of a CronJob, or an error text."""
     text = spec.get("schedule", "")
     schedule = parse_schedule(text)
     if isinstance(schedule, str):
@@ -80,7 +81,7 @@ def since_s(cron: Object, last_schedule: str | None) -> float:
 def missed_schedules(
     zoned_schedule: ZonedSchedule, from_s: float, now_s: float, deadline_s: int | None = None
 ) -> MissedSchedules:
-    """``deadline_s``: times that are longer ago are ignored."""
+    """The scheduled times since ``from_s`` that were missed. ``deadline_s``: times that are longer ago are ignored."""
     if deadline_s is not None:
         from_s = max(from_s, now_s - deadline_s)
     schedule, zone = zoned_schedule.schedule, zoned_schedule.zone
@@ -105,4 +106,4 @@ def next_check_s(zoned_schedule: ZonedSchedule, from_s: float, now_s: float) -> 
     found = missed_schedules(zoned_schedule, from_s, now_s)
     base_s = found.since_s if found.last_s is None and not found.count and not found.problem else found.last_s
     due_s = next_after(zoned_schedule.schedule, now_s if base_s is None else base_s, zoned_schedule.zone)
-    return None if due_s == NEVER_S else max(due_s + _SKEW_S - now_s, _SKEW_S)
+    return None if due_s == NEVER_S else max(due_s + _MARGIN_S - now_s, _MARGIN_S)

@@ -1,8 +1,8 @@
 """The DaemonSet controller: its watches, the keys that it enqueues, and the order of its steps.
 
-First every changed node gets the pods that it needs, then a rolling update takes its next step, then status and history
-follow. A changed node or pod costs only that node, however many nodes there are (``daemon_nodes.py``). Pod events are
-batched for a moment.
+A reconcile first creates and deletes pods on changed nodes, then takes the next step of a rolling update, and last
+updates the status and deletes old revisions. A change of a node or a pod leads to the evaluation of one node only
+(``daemon_nodes.py``). The events of pods that arrive within 20 ms lead to one reconcile.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from headgate.kube.object_meta import controller_of
 
 Object = dict[str, Any]
 Problem = str | None
+"""An error text, or None after success."""
 Hash = Callable[[Object, int | None], str]
 
 COMPONENT: Final = "daemonset-controller"
@@ -73,9 +74,8 @@ class DaemonSetController(RevisionedController):
         self._burst = burst
         self._nodes: Final[dict[str, PlacementNode]] = {}
         self._nodes_by_set: Final[dict[str, DaemonNodes]] = {}  # by the uid of the DaemonSet
-        self._node_of_pod: Final[
-            dict[str, tuple[str, str]]
-        ] = {}  # for each pod: the uid of its DaemonSet, and its node
+        # By the uid of a pod: the uid of its DaemonSet, and its node.
+        self._node_of_pod: Final[dict[str, tuple[str, str]]] = {}
 
     def watches(self) -> Iterable[WatchSpec]:
         return (
@@ -85,7 +85,7 @@ class DaemonSetController(RevisionedController):
             WatchSpec(NODES, _NODE_FIELDS),
         )
 
-    # -- events in -------------------------------------------------------------------------------------------------
+    # -- watch events ----------------------------------------------------------------------------------------------
 
     def _other_applied(self, obj: Object) -> Iterable[Enqueue]:
         return self._node_changed(placement.read_node(obj))
@@ -97,12 +97,12 @@ class DaemonSetController(RevisionedController):
     def _on_owner_removed(self, uid: str) -> None:
         self._nodes_by_set.pop(uid, None)
 
-    def _owner_changed(self, owner: Object) -> list[Key]:
-        metadata = owner["metadata"]
+    def _owner_changed(self, daemon_set: Object) -> list[Key]:
+        metadata = daemon_set["metadata"]
         known = self._pods.owner((metadata["namespace"], metadata["name"]))
         if known is not None and known["metadata"]["uid"] != metadata["uid"]:
             self._nodes_by_set.pop(known["metadata"]["uid"], None)
-        return super()._owner_changed(owner)
+        return super()._owner_changed(daemon_set)
 
     def _node_changed(self, node: PlacementNode) -> Iterable[Enqueue]:
         if self._nodes.get(node.name) == node:
@@ -115,24 +115,24 @@ class DaemonSetController(RevisionedController):
         changed = [uid for uid, daemon_nodes in self._nodes_by_set.items() if daemon_nodes.node_changed(node)]
         return self._enqueue_batched(key for uid in changed if (key := self._pods.key_of(uid)) is not None)
 
-    def _on_pod_change(self, uid: str, owner: str | None, pod: Object | None) -> None:
+    def _on_pod_change(self, uid: str, daemon_set: str | None, pod: Object | None) -> None:
         before = self._node_of_pod.pop(uid, None)
         after = None
-        if owner is not None and pod is not None and (controller_of(pod) or {}).get("kind") == KIND.kind:
+        if daemon_set is not None and pod is not None and (controller_of(pod) or {}).get("kind") == KIND.kind:
             target = placement.target_of(pod)
-            after = None if target is None else (owner, target)
+            after = None if target is None else (daemon_set, target)
         if before is not None and before != after:
             self._remove_pod(*before, uid)
         if after is not None and pod is not None:
             self._node_of_pod[uid] = after
             self._daemon_nodes(after[0]).put(after[1], uid, DaemonPod(pod, self._pods.is_terminating(uid)))
 
-    def _remove_pod(self, owner: str, node: str, uid: str) -> None:
-        daemon_nodes = self._nodes_by_set.get(owner)
+    def _remove_pod(self, daemon_set: str, node: str, uid: str) -> None:
+        daemon_nodes = self._nodes_by_set.get(daemon_set)
         if daemon_nodes is not None:
             daemon_nodes.drop(node, uid)
-            if not daemon_nodes and self._pods.key_of(owner) is None:
-                del self._nodes_by_set[owner]
+            if not daemon_nodes and self._pods.key_of(daemon_set) is None:
+                del self._nodes_by_set[daemon_set]
 
     def _daemon_nodes(self, uid: str) -> DaemonNodes:
         daemon_nodes = self._nodes_by_set.get(uid)
@@ -140,37 +140,37 @@ class DaemonSetController(RevisionedController):
             daemon_nodes = self._nodes_by_set[uid] = DaemonNodes(self._nodes)
         return daemon_nodes
 
-    # -- work ------------------------------------------------------------------------------------------------------
+    # -- reconcile -------------------------------------------------------------------------------------------------
 
     def reconcile(self, key: Key, now_s: float) -> ReconcileSteps:
-        owner = self._pods.owner(key)
-        if owner is None or "deletionTimestamp" in owner["metadata"]:
+        daemon_set = self._pods.owner(key)
+        if daemon_set is None or "deletionTimestamp" in daemon_set["metadata"]:
             return Done()
-        problem = yield from resolve_unconfirmed(self._pods, owner)
-        problem = problem or (yield from self._claim(key, owner)) or (yield from claim(self._revisions, key))
-        owner = self._pods.owner(key)
-        if owner is None:
+        problem = yield from resolve_unconfirmed(self._pods, daemon_set)
+        problem = problem or (yield from self._claim(key, daemon_set)) or (yield from claim(self._revisions, key))
+        daemon_set = self._pods.owner(key)
+        if daemon_set is None:
             return Done()
         if problem is not None:
             return RequeueWithBackoff(problem)
-        recorded = yield from self._revision(owner, functools.partial(self._new_revision, owner))
+        recorded = yield from self._revision(daemon_set, functools.partial(self._new_revision, daemon_set))
         if recorded.revision is None:
             return RequeueWithBackoff(recorded.problem)
-        rules = _rules(owner, _hash_of(recorded.revision))
-        progress = yield from self._reconcile_nodes(owner, rules, now_s)
-        problem = yield from self._sync_status(owner, recorded.collisions)
+        rules = _rules(daemon_set, _hash_of(recorded.revision))
+        progress = yield from self._reconcile_nodes(daemon_set, rules, now_s)
+        problem = yield from self._sync_status(daemon_set, recorded.collisions)
         if progress.problem is None and problem is None and not progress.is_namespace_terminating:
-            problem = yield from self._drop_revisions(self._excess_revisions(owner, recorded.revision))
+            problem = yield from self._drop_revisions(self._excess_revisions(daemon_set, recorded.revision))
         problem = progress.problem or problem
         if problem is not None:
             return RequeueWithBackoff(problem)
         if progress.has_more:
             return Done([Enqueue(key)])
-        after_s = min(progress.wait_s, self._daemon_nodes(owner["metadata"]["uid"]).next_s() - now_s)
+        after_s = min(progress.wait_s, self._daemon_nodes(daemon_set["metadata"]["uid"]).next_s() - now_s)
         return RequeueAfter(max(after_s, _BATCH_S)) if after_s < math.inf else Done()
 
-    def _claim(self, key: Key, owner: Object) -> Generator[Effect, EffectResponse, Problem]:
-        unclaimed = self._daemon_nodes(owner["metadata"]["uid"]).unclaimed
+    def _claim(self, key: Key, daemon_set: Object) -> Generator[Effect, EffectResponse, Problem]:
+        unclaimed = self._daemon_nodes(daemon_set["metadata"]["uid"]).unclaimed
         selector = self._pods.selector(key)
         pods = [self._pods.dependent(uid) for uid in unclaimed]
         unclaimed.clear()
@@ -179,27 +179,31 @@ class DaemonSetController(RevisionedController):
             return (yield from claim(self._pods, key))
         return None
 
-    def _new_revision(self, owner: Object, number: int, collisions: int) -> Object:
-        hash_ = self._hash_template(owner["spec"]["template"], collisions or None)
-        return controller_revisions.new_revision(owner, KIND, number, hash_, REVISION_LABEL)
+    def _new_revision(self, daemon_set: Object, number: int, collisions: int) -> Object:
+        hash_ = self._hash_template(daemon_set["spec"]["template"], collisions or None)
+        return controller_revisions.new_revision(daemon_set, KIND, number, hash_, REVISION_LABEL)
 
     def _reconcile_nodes(
-        self, owner: Object, rules: DaemonSetRules, now_s: float
+        self, daemon_set: Object, rules: DaemonSetRules, now_s: float
     ) -> Generator[Effect, EffectResponse, _ReconcileProgress]:
-        daemon_nodes = self._daemon_nodes(owner["metadata"]["uid"])
+        daemon_nodes = self._daemon_nodes(daemon_set["metadata"]["uid"])
         daemon_nodes.refresh(rules, now_s)
-        progress = yield from self._create_pods(owner, daemon_nodes, rules, now_s)
+        progress = yield from self._create_pods(daemon_set, daemon_nodes, rules, now_s)
         daemon_nodes.refresh(rules, now_s)
-        if progress.problem is None and not progress.is_namespace_terminating and rolling_update.is_rolling(owner):
-            yield from self._roll(owner, daemon_nodes, rules, progress)
+        if (
+            progress.problem is None
+            and not progress.is_namespace_terminating
+            and rolling_update.has_rolling_update_strategy(daemon_set)
+        ):
+            yield from self._roll(daemon_set, daemon_nodes, rules, progress)
             daemon_nodes.refresh(rules, now_s)
         return progress
 
     def _create_pods(
-        self, owner: Object, daemon_nodes: DaemonNodes, rules: DaemonSetRules, now_s: float
+        self, daemon_set: Object, daemon_nodes: DaemonNodes, rules: DaemonSetRules, now_s: float
     ) -> Generator[Effect, EffectResponse, _ReconcileProgress]:
         """Creates and deletes pods on all nodes to check."""
-        progress, generation = _ReconcileProgress(), (owner.get("status") or {}).get("observedGeneration") or 0
+        progress, generation = _ReconcileProgress(), (daemon_set.get("status") or {}).get("observedGeneration") or 0
         creates: list[str] = []
         deletes: list[Object] = []
         for node in sorted(daemon_nodes.nodes_to_check):
@@ -211,7 +215,7 @@ class DaemonSetController(RevisionedController):
             creates += [node] * need.creates
             deletes += [pod.obj for pod in (*need.deletes, *need.succeeded)]
             for pod in need.succeeded:
-                yield _pod_event(owner, pod, node, "succeeded")
+                yield _pod_event(daemon_set, pod, node, "succeeded")
             wait_s = daemon_nodes.backoff_s(node, generation, now_s) if need.failed else 0.0
             if wait_s > 0:
                 progress.wait_s = min(progress.wait_s, wait_s)
@@ -219,9 +223,9 @@ class DaemonSetController(RevisionedController):
                 continue
             for pod in need.failed:
                 daemon_nodes.ended_failed(node, generation, now_s)
-                yield _pod_event(owner, pod, node, "failed")
+                yield _pod_event(daemon_set, pod, node, "failed")
                 deletes.append(pod.obj)
-        yield from self._change(owner, creates, deletes, rules, progress)
+        yield from self._change(daemon_set, creates, deletes, rules, progress)
         if progress.problem is not None:
             daemon_nodes.nodes_to_check.update(creates)
             daemon_nodes.nodes_to_check.update(
@@ -230,57 +234,59 @@ class DaemonSetController(RevisionedController):
         return progress
 
     def _roll(
-        self, owner: Object, daemon_nodes: DaemonNodes, rules: DaemonSetRules, progress: _ReconcileProgress
+        self, daemon_set: Object, daemon_nodes: DaemonNodes, rules: DaemonSetRules, progress: _ReconcileProgress
     ) -> Generator[Effect, EffectResponse, None]:
         desired = daemon_nodes.counts.desired
-        limits = rolling_update.limits_of(owner, desired)
+        limits = rolling_update.limits_of(daemon_set, desired)
         next_ = rolling_update.replace(daemon_nodes.groups, limits, desired, daemon_nodes.counts.serving)
         progress.has_more = progress.has_more or max(len(next_.deletes), len(next_.creates)) > self._burst
         old = [node_state.old_pod(daemon_nodes.pods_on(node), rules) for node in next_.deletes[: self._burst]]
         deletes = [pod.obj for pod in old if pod is not None]
-        yield from self._change(owner, next_.creates[: self._burst], deletes, rules, progress)
+        yield from self._change(daemon_set, next_.creates[: self._burst], deletes, rules, progress)
 
     def _change(
         self,
-        owner: Object,
+        daemon_set: Object,
         nodes: Sequence[str],
         deletes: Sequence[Object],
         rules: DaemonSetRules,
         progress: _ReconcileProgress,
     ) -> Generator[Effect, EffectResponse, None]:
-        prefix = facts.prefix_of(owner["metadata"]["name"])
+        prefix = facts.prefix_of(daemon_set["metadata"]["name"])
         bodies = [
-            placement.pod_for(owner, node, facts.generated_name(prefix, self._random_suffix()), rules.revision_hash)
+            placement.pod_for(
+                daemon_set, node, facts.generated_name(prefix, self._random_suffix()), rules.revision_hash
+            )
             for node in nodes
         ]
-        created = yield from create_dependents(self._pods, owner, bodies)
+        created = yield from create_dependents(self._pods, daemon_set, bodies)
         progress.is_namespace_terminating = created.stop
-        problem = yield from delete_dependents(self._pods, owner, deletes)
+        problem = yield from delete_dependents(self._pods, daemon_set, deletes)
         progress.problem = (None if created.stop else created.problem) or problem
 
-    def _sync_status(self, owner: Object, collisions: int) -> Generator[Effect, EffectResponse, Problem]:
-        status = status_of(owner, self._daemon_nodes(owner["metadata"]["uid"]).counts, collisions)
-        return (yield from self._write_status(owner, status)) if has_changed(owner, status) else None
+    def _sync_status(self, daemon_set: Object, collisions: int) -> Generator[Effect, EffectResponse, Problem]:
+        status = status_of(daemon_set, self._daemon_nodes(daemon_set["metadata"]["uid"]).counts, collisions)
+        return (yield from self._write_status(daemon_set, status)) if has_changed(daemon_set, status) else None
 
-    def _excess_revisions(self, owner: Object, current: Object) -> list[Object]:
+    def _excess_revisions(self, daemon_set: Object, current: Object) -> list[Object]:
         """The old revisions beyond the history limit, oldest first, without those that pods have."""
-        limit = owner["spec"].get("revisionHistoryLimit")
-        old = [each for each in self._history(owner) if each["metadata"]["uid"] != current["metadata"]["uid"]]
+        limit = daemon_set["spec"].get("revisionHistoryLimit")
+        old = [each for each in self._history(daemon_set) if each["metadata"]["uid"] != current["metadata"]["uid"]]
         excess = len(old) - (10 if limit is None else limit)
         if excess <= 0:
             return []
-        pods = self._pods.dependents(owner["metadata"]["uid"]).values()
+        pods = self._pods.dependents(daemon_set["metadata"]["uid"]).values()
         live = {(pod["metadata"].get("labels") or {}).get(REVISION_LABEL) for pod in pods}
         return [each for each in old if _hash_of(each) not in live][:excess]
 
 
-def _rules(owner: Object, revision_hash: str) -> DaemonSetRules:
+def _rules(daemon_set: Object, revision_hash: str) -> DaemonSetRules:
     return DaemonSetRules(
-        placement=placement.placement_of(owner["spec"]["template"]),
+        placement=placement.placement_of(daemon_set["spec"]["template"]),
         revision_hash=revision_hash,
-        generation=placement.template_generation(owner),
-        min_ready_s=owner["spec"].get("minReadySeconds") or 0,
-        surges=rolling_update.allows_surge(owner),
+        generation=placement.template_generation(daemon_set),
+        min_ready_s=daemon_set["spec"].get("minReadySeconds") or 0,
+        surges=rolling_update.allows_surge(daemon_set),
     )
 
 
@@ -289,9 +295,9 @@ def _hash_of(revision: Object) -> str:
     return str((metadata.get("labels") or {}).get(REVISION_LABEL) or metadata["name"])
 
 
-def _pod_event(owner: Object, pod: DaemonPod, node: str, outcome: Literal["failed", "succeeded"]) -> EmitEvent:
-    pod_key = f"{owner['metadata']['namespace']}/{pod.name}"
-    reference = facts.object_reference(owner, KIND)
+def _pod_event(daemon_set: Object, pod: DaemonPod, node: str, outcome: Literal["failed", "succeeded"]) -> EmitEvent:
+    pod_key = f"{daemon_set['metadata']['namespace']}/{pod.name}"
+    reference = facts.object_reference(daemon_set, KIND)
     if outcome == "failed":
         text = f"Found failed daemon pod {pod_key} on node {node}, will try to kill it"
         return EmitEvent(reference, "Warning", "FailedDaemonPod", text, COMPONENT)

@@ -1,8 +1,8 @@
-"""All nodes of one DaemonSet: its pods by node, the state of each node, and the sums, updated as nodes change.
+"""All nodes of one DaemonSet: its pods by node, the state of each node, and the counts of the status.
 
-A node is evaluated when it or a pod on it has changed, or when a pod there has been ready for long enough; the other
-nodes keep their part of the sums. A new template evaluates every node. ``node_state.py`` decides for one node and
-``rolling_update.py`` for all.
+The state of a node is computed again when the node or a pod on it changes, or when a pod there becomes available; the
+counts are then corrected by the difference. A new template computes the state of every node. ``node_state.py`` decides
+for one node, ``rolling_update.py`` for all.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class DaemonSetCounts(msgspec.Struct):
     updated: int = 0
     available: int = 0
     serving: int = 0
-    """Nodes with an available old pod or, without an old pod, an available new one."""
+    """Nodes with an available pod: the old pod if there is one, otherwise the new pod."""
 
     def add(self, state: DaemonNodeState, sign: int) -> None:
         if state.update_state in (NodeUpdateState.NEW, NodeUpdateState.OLD) or state.old_is_available:
@@ -164,7 +164,7 @@ class DaemonNodes:
     # -- failed pods -----------------------------------------------------------------------------------------------
 
     def backoff_s(self, node: str, generation: int, now_s: float) -> float:
-        """The time before a failed pod is replaced: it doubles each time, to avoid a tight loop."""
+        """The time before a failed pod of the node is replaced. It doubles after each failure."""
         last = self._failures_of(node, generation, now_s)
         return max(last.since_s + _BACKOFF.delay_s(last.count) - now_s, 0.0) if last is not None else 0.0
 

@@ -1,7 +1,7 @@
-"""What a DaemonSet has on one node and needs there: pods in, actions out. Pure.
+"""The state of a DaemonSet on one node, and the pods to create or delete there. Pure.
 
-A pod is old when it was made from another template than the present one. With surge, an old pod that is ready and a new
-one that is not yet available may coexist; otherwise a node has one pod, the oldest.
+A pod is old when it was created from another template than the present one. With surge, an old pod that is ready and a
+new one that is not yet available may coexist; otherwise a node has one pod, the oldest.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class NodeUpdateState(Enum):
     BOTH_WAITING = "an old pod, and a new one that is not available"
     BOTH = "an old pod, and a new one that is available"
     NEW = "a new pod that is available"
-    NEW_WAITING = "a new pod that is not"
+    NEW_WAITING = "a new pod that is not available"
     OLD = "an old pod that is available"
-    OLD_WAITING = "an old pod that is not"
+    OLD_WAITING = "an old pod that is not available"
 
 
 class DaemonNodeState(msgspec.Struct, frozen=True):
@@ -131,10 +131,10 @@ def needed_actions(fit: NodeFit, pods: Sequence[DaemonPod], rules: DaemonSetRule
         return DaemonNodeActions(False, tuple(running[1:]), failed, succeeded)
     if len(running) <= 1:
         return DaemonNodeActions(not running and fit == NodeFit.WANTED, (), failed, succeeded)
-    return DaemonNodeActions(False, _too_many(running, rules, now_s), failed, succeeded)
+    return DaemonNodeActions(False, _excess_pods(running, rules, now_s), failed, succeeded)
 
 
-def _too_many(running: Sequence[DaemonPod], rules: DaemonSetRules, now_s: float) -> tuple[DaemonPod, ...]:
+def _excess_pods(running: Sequence[DaemonPod], rules: DaemonSetRules, now_s: float) -> tuple[DaemonPod, ...]:
     """The excess pods: all but the oldest old and the oldest new one. The old one may stay while it is ready and the
     new one is not available."""
     new = [each for each in running if _hash_of(each) == rules.revision_hash]
@@ -157,8 +157,8 @@ def _update_state(
         return NodeUpdateState.MIXED, None
     if not staying:
         return NodeUpdateState.EMPTY, None
-    judged = new or old
-    is_available = facts.is_available(judged[0].obj, rules.min_ready_s, now_s)
+    newest = new or old
+    is_available = facts.is_available(newest[0].obj, rules.min_ready_s, now_s)
     if new and old:
         return (NodeUpdateState.BOTH if is_available else NodeUpdateState.BOTH_WAITING), old[0]
     if new:

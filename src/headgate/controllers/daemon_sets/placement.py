@@ -101,17 +101,17 @@ def target_of(pod: Mapping[str, Any]) -> str | None:
     return None
 
 
-def template_generation(owner: Object) -> str | None:
+def template_generation(daemon_set: Object) -> str | None:
     """The template generation, which preceded revisions; pods still have its label."""
-    text = (owner["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION)
+    text = (daemon_set["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION)
     return text if text is not None and text.removeprefix("-").isdecimal() else None
 
 
-def pod_for(owner: Object, node: str, name: str, revision_hash: str) -> Object:
-    template: Object = owner["spec"]["template"]
-    pod = pod_from_template(template, owner, KIND, name, prefix=prefix_of(owner["metadata"]["name"]))
+def pod_for(daemon_set: Object, node: str, name: str, revision_hash: str) -> Object:
+    template: Object = daemon_set["spec"]["template"]
+    pod = pod_from_template(template, daemon_set, KIND, name, prefix=prefix_of(daemon_set["metadata"]["name"]))
     labels = dict(pod["metadata"].get("labels") or {})
-    generation = template_generation(owner)
+    generation = template_generation(daemon_set)
     if generation is not None:
         labels[GENERATION_LABEL] = generation
     labels[REVISION_LABEL] = revision_hash

@@ -33,13 +33,13 @@ class DaemonPodReplacement(msgspec.Struct, frozen=True):
     creates: tuple[str, ...] = ()
 
 
-def is_rolling(owner: Object) -> bool:
-    strategy = owner["spec"].get("updateStrategy") or {}
+def has_rolling_update_strategy(daemon_set: Object) -> bool:
+    strategy = daemon_set["spec"].get("updateStrategy") or {}
     return bool(strategy.get("type", "RollingUpdate") == "RollingUpdate")
 
 
-def limits_of(owner: Object, desired: int) -> DaemonRolloutLimits:
-    rolling = (owner["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
+def limits_of(daemon_set: Object, desired: int) -> DaemonRolloutLimits:
+    rolling = (daemon_set["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
     unavailable = scaled_int_or_percent(rolling.get("maxUnavailable"), desired, round_up=True) or 0
     surge = scaled_int_or_percent(rolling.get("maxSurge"), desired, round_up=True) or 0
     if desired > 0 and not unavailable and not surge:
@@ -47,15 +47,19 @@ def limits_of(owner: Object, desired: int) -> DaemonRolloutLimits:
     return DaemonRolloutLimits(surge, unavailable)
 
 
-def allows_surge(owner: Object) -> bool:
-    return is_rolling(owner) and limits_of(owner, 1).surge > 0
+def allows_surge(daemon_set: Object) -> bool:
+    return has_rolling_update_strategy(daemon_set) and limits_of(daemon_set, 1).surge > 0
 
 
 def replace(groups: Groups, limits: DaemonRolloutLimits, desired: int, serving: int) -> DaemonPodReplacement:
-    return _surge(groups, limits.surge, desired, serving) if limits.surge else _end(groups, limits.unavailable)
+    return (
+        _replace_with_surge(groups, limits.surge, desired, serving)
+        if limits.surge
+        else _replace_in_place(groups, limits.unavailable)
+    )
 
 
-def _end(groups: Groups, may_be_unavailable: int) -> DaemonPodReplacement:
+def _replace_in_place(groups: Groups, may_be_unavailable: int) -> DaemonPodReplacement:
     waiting = (
         NodeUpdateState.MIXED,
         NodeUpdateState.EMPTY,
@@ -69,7 +73,7 @@ def _end(groups: Groups, may_be_unavailable: int) -> DaemonPodReplacement:
     return DaemonPodReplacement(deletes=(*sorted(_nodes(groups, NodeUpdateState.OLD_WAITING)), *candidates))
 
 
-def _surge(groups: Groups, surge: int, desired: int, serving: int) -> DaemonPodReplacement:
+def _replace_with_surge(groups: Groups, surge: int, desired: int, serving: int) -> DaemonPodReplacement:
     surging = len(_nodes(groups, NodeUpdateState.MIXED)) + len(_nodes(groups, NodeUpdateState.BOTH_WAITING))
     deletes = [
         *sorted(_nodes(groups, NodeUpdateState.BOTH)),

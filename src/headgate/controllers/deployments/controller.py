@@ -1,8 +1,8 @@
 """The Deployment controller: moves the ReplicaSets of each Deployment towards its template and its replica count.
 
 One reconcile takes one step of a rollout (scale up the new ReplicaSet, or scale down old ones), writes the status, and
-requeues the key; the other modules of this package decide the step. The status and the revision annotation are one
-write, and only if something changed.
+requeues the key; the other modules of this package decide the step. The status and the revision annotation are changed
+in one write, and only if they differ.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Final
 
 from headgate.controllers.deployments import pod_counts, progress, revisions, rolling_update, scaling, status
-from headgate.controllers.deployments.draft import DeploymentDraft
+from headgate.controllers.deployments.reconciled_deployment import ReconciledDeployment
 from headgate.controllers.deployments.replica_sets import REVISION, ReplicaSet, active, read
 from headgate.controllers.deployments.rolling_update import ReplicaSetResize
 from headgate.controllers.framework.effects import (
@@ -43,10 +43,10 @@ from headgate.kube.object_meta import controller_of, is_controlled_by
 from headgate.kube.schema import GroupVersionKind
 
 Object = dict[str, Any]
-Hash = Callable[[Object, int | None], str]
+TemplateHash = Callable[[Object, int | None], str]
 """Returns the hash of a pod template after a number of collisions."""
-_Part = Generator[Effect, EffectResponse, Result | None]
-"""Steps that end the reconcile with a result, or return None to continue."""
+_PartialSteps = Generator[Effect, EffectResponse, Result | None]
+"""Steps that return the result of the reconcile if it has to end here, and None if it continues."""
 
 KIND: Final = GroupVersionKind("apps", "v1", "Deployment")
 _COMPONENT: Final = "deployment-controller"
@@ -58,7 +58,7 @@ BATCH_S: Final = 0.01
 class DeploymentController(Controller):
     name = "deployments"
 
-    def __init__(self, hash_template: Hash, batch_s: float = BATCH_S) -> None:
+    def __init__(self, hash_template: TemplateHash, batch_s: float = BATCH_S) -> None:
         self._hash_template = hash_template
         self._batch_s = batch_s
         self._cache: Final = OwnershipCache(_OWNER)
@@ -71,7 +71,7 @@ class DeploymentController(Controller):
             WatchSpec(PODS, pod_counts.FIELDS),
         )
 
-    # -- events in -------------------------------------------------------------------------------------------------
+    # -- watch events ----------------------------------------------------------------------------------------------
 
     def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
         if resource == PODS:
@@ -101,198 +101,214 @@ class DeploymentController(Controller):
                 enqueues.append(Enqueue(key, self._batch_s))
         return enqueues
 
-    # -- work ------------------------------------------------------------------------------------------------------
+    # -- reconcile -------------------------------------------------------------------------------------------------
 
     def reconcile(self, key: Key, now_s: float) -> ReconcileSteps:
-        unclaimed = yield from claim(self._cache, key)
-        if unclaimed is not None:
-            return RequeueWithBackoff(unclaimed)
+        problem = yield from claim(self._cache, key)
+        if problem is not None:
+            return RequeueWithBackoff(problem)
         owner = self._cache.owner(key)
         if owner is None:
             return Done()
-        draft = DeploymentDraft(owner, now_s)
-        new = revisions.find_new(owner, self._sets(draft))
+        deployment = ReconciledDeployment(owner, now_s)
+        new = revisions.find_new(owner, self._sets(deployment))
         if new is not None:
-            stopped = yield from self._update_new_replica_set(draft, new)
-            if stopped is not None:
-                return stopped
+            early_result = yield from self._update_new_replica_set(deployment, new)
+            if early_result is not None:
+                return early_result
         if "deletionTimestamp" in owner["metadata"]:
-            return (yield from self._report(draft, rollout=False))
-        draft.conditions = progress.with_pause(owner, draft.conditions, now_s)
-        if owner["spec"].get("paused") or scaling.is_scaled(owner, self._sets(draft)):
-            return (yield from self._scale(draft))
-        return (yield from (self._roll(draft) if rolling_update.is_rolling(owner) else self._recreate(draft)))
+            return (yield from self._report(deployment, rollout=False))
+        deployment.conditions = progress.with_pause(owner, deployment.conditions, now_s)
+        if owner["spec"].get("paused") or scaling.needs_scaling(owner, self._sets(deployment)):
+            return (yield from self._scale(deployment))
+        return (
+            yield from (
+                self._take_rolling_update_step(deployment)
+                if rolling_update.has_rolling_update_strategy(owner)
+                else self._take_recreate_step(deployment)
+            )
+        )
 
-    def _sets(self, draft: DeploymentDraft) -> list[ReplicaSet]:
-        return [read(each) for each in self._cache.dependents(draft.uid).values()]
+    def _sets(self, deployment: ReconciledDeployment) -> list[ReplicaSet]:
+        return [read(each) for each in self._cache.dependents(deployment.uid).values()]
 
-    def _split(self, draft: DeploymentDraft) -> tuple[list[ReplicaSet], ReplicaSet | None]:
+    def _split(self, deployment: ReconciledDeployment) -> tuple[list[ReplicaSet], ReplicaSet | None]:
         """The old ReplicaSets, and the new one if there is one."""
-        sets = self._sets(draft)
-        new = revisions.find_new(draft.owner, sets)
+        sets = self._sets(deployment)
+        new = revisions.find_new(deployment.stored, sets)
         return [each for each in sets if new is None or each.uid != new.uid], new
 
-    # -- the new ReplicaSet ----------------------------------------------------------------------------------------
+    # -- new ReplicaSet --------------------------------------------------------------------------------------------
 
-    def _update_new_replica_set(self, draft: DeploymentDraft, new: ReplicaSet) -> _Part:
+    def _update_new_replica_set(self, deployment: ReconciledDeployment, new: ReplicaSet) -> _PartialSteps:
         """Updates the revision, the annotations and ``minReadySeconds`` of the new ReplicaSet."""
-        old, _ = self._split(draft)
+        old, _ = self._split(deployment)
         known = new.obj["metadata"].get("annotations") or {}
-        annotations = revisions.revision_annotations(draft.owner, known, revisions.next_revision(old))
-        ready_s = revisions.min_ready_s(draft.owner)
+        annotations = revisions.revision_annotations(deployment.stored, known, revisions.next_revision(old))
+        ready_s = revisions.min_ready_s(deployment.stored)
         if annotations != known or revisions.min_ready_s(new.obj) != ready_s:
-            stopped = yield from self._patch(new, {"annotations": annotations}, {"minReadySeconds": ready_s})
-            if stopped is not None:
-                return stopped
-        draft.annotate(REVISION, annotations.get(REVISION, ""))
-        if progress.deadline_s(draft.owner) is not None and not progress.reason_of(draft.conditions):
-            draft.set_status("True", progress.FOUND, f'Found new replica set "{new.name}"')
+            early_result = yield from self._patch(new, {"annotations": annotations}, {"minReadySeconds": ready_s})
+            if early_result is not None:
+                return early_result
+        deployment.annotate(REVISION, annotations.get(REVISION, ""))
+        if progress.deadline_s(deployment.stored) is not None and not progress.reason_of(deployment.conditions):
+            deployment.set_progressing("True", progress.FOUND, f'Found new replica set "{new.name}"')
         return None
 
-    def _create(self, draft: DeploymentDraft) -> _Part:
-        old, _ = self._split(draft)
+    def _create(self, deployment: ReconciledDeployment) -> _PartialSteps:
+        old, _ = self._split(deployment)
         revision = revisions.next_revision(old)
-        replicas = rolling_update.new_size(draft.owner, old, 0)
-        template_hash = self._hash_template(draft.owner["spec"]["template"], draft.collisions)
-        body = revisions.new_replica_set(draft.owner, KIND, template_hash, revision, replicas)
-        name, namespace = body["metadata"]["name"], draft.namespace
+        replicas = rolling_update.new_size(deployment.stored, old, 0)
+        template_hash = self._hash_template(deployment.stored["spec"]["template"], deployment.collisions)
+        body = revisions.new_replica_set(deployment.stored, KIND, template_hash, revision, replicas)
+        name, namespace = body["metadata"]["name"], deployment.namespace
         response = yield Create(REPLICA_SETS, namespace, body)
         is_created = response.ok
         if response.conflict:
             response = yield Get(REPLICA_SETS, namespace, name)
-            if response.ok and not self._is_ours(draft, response.body):
-                draft.collisions = (draft.collisions or 0) + 1
-                yield from self._write(draft)
-                return RequeueWithBackoff(f"{name} is another ReplicaSet: its hash is counted on")
+            if response.ok and not self._is_own_replica_set(deployment, response.body):
+                deployment.collisions = (deployment.collisions or 0) + 1
+                yield from self._write(deployment)
+                return RequeueWithBackoff(f"{name} is another ReplicaSet; the next attempt uses another hash")
         if not response.ok:
-            return (yield from self._report_create_error(draft, name, response))
+            return (yield from self._report_create_error(deployment, name, response))
         self._cache.observe_write(response.body)
         if is_created and replicas > 0:
-            yield self._event(draft, f"Scaled up replica set {name} from 0 to {replicas}")
-        draft.annotate(REVISION, str(revision))
-        if is_created and progress.deadline_s(draft.owner) is not None:
-            draft.set_status("True", progress.CREATED, f'Created new replica set "{name}"')
+            yield self._event(deployment, f"Scaled up replica set {name} from 0 to {replicas}")
+        deployment.annotate(REVISION, str(revision))
+        if is_created and progress.deadline_s(deployment.stored) is not None:
+            deployment.set_progressing("True", progress.CREATED, f'Created new replica set "{name}"')
         return None
 
-    def _is_ours(self, draft: DeploymentDraft, found: Object) -> bool:
-        template = draft.owner["spec"]["template"]
-        return is_controlled_by(found, draft.owner) and revisions.same_template(found["spec"]["template"], template)
+    def _is_own_replica_set(self, deployment: ReconciledDeployment, found: Object) -> bool:
+        """Whether an existing ReplicaSet with the name of the new one was created for the same template of this
+        Deployment."""
+        template = deployment.stored["spec"]["template"]
+        return is_controlled_by(found, deployment.stored) and revisions.same_template(
+            found["spec"]["template"], template
+        )
 
     def _report_create_error(
-        self, draft: DeploymentDraft, name: str, response: EffectResponse
+        self, deployment: ReconciledDeployment, name: str, response: EffectResponse
     ) -> Generator[Effect, EffectResponse, Result]:
         if response.has_cause("NamespaceTerminating"):
             return Done()
         if not response.unknown:
             message = f'Failed to create new replica set "{name}": {response.message}'
-            if progress.deadline_s(draft.owner) is not None:
-                draft.set_status("False", progress.CREATE_ERROR, message)
-                yield from self._write(draft)
-            yield EmitEvent(object_reference(draft.owner, KIND), "Warning", progress.CREATE_ERROR, message, _COMPONENT)
+            if progress.deadline_s(deployment.stored) is not None:
+                deployment.set_progressing("False", progress.CREATE_ERROR, message)
+                yield from self._write(deployment)
+            yield EmitEvent(
+                object_reference(deployment.stored, KIND), "Warning", progress.CREATE_ERROR, message, _COMPONENT
+            )
         return RequeueWithBackoff(response.message)
 
     # -- sizes -----------------------------------------------------------------------------------------------------
 
-    def _scale(self, draft: DeploymentDraft) -> ReconcileSteps:
-        """Scales the ReplicaSets only: the replica count has changed, or the rollout is paused."""
-        old, new = self._split(draft)
-        result = yield from self._resize(draft, scaling.resizes(draft.owner, old, new))
+    def _scale(self, deployment: ReconciledDeployment) -> ReconcileSteps:
+        """Scales the ReplicaSets and takes no step of the rollout, because the replica count has changed or the rollout
+        is paused."""
+        old, new = self._split(deployment)
+        result = yield from self._resize(deployment, scaling.resizes(deployment.stored, old, new))
         if result is not None:
             return result
-        if draft.owner["spec"].get("paused"):
-            stopped = yield from self._clean_up_history(draft)
-            if stopped is not None:
-                return stopped
-        return self._requeue_if_resized(draft, (yield from self._report(draft, rollout=False)))
+        if deployment.stored["spec"].get("paused"):
+            early_result = yield from self._clean_up_history(deployment)
+            if early_result is not None:
+                return early_result
+        return self._requeue_if_resized(deployment, (yield from self._report(deployment, rollout=False)))
 
-    def _roll(self, draft: DeploymentDraft) -> ReconcileSteps:
-        old, new = self._split(draft)
+    def _take_rolling_update_step(self, deployment: ReconciledDeployment) -> ReconcileSteps:
+        old, new = self._split(deployment)
         if new is None:
-            stopped = yield from self._create(draft)
-            if stopped is not None:
-                return stopped
-            old, new = self._split(draft)
+            early_result = yield from self._create(deployment)
+            if early_result is not None:
+                return early_result
+            old, new = self._split(deployment)
         if new is None:
-            return RequeueWithBackoff("the new ReplicaSet is gone already")
-        steps = rolling_update.resize_new(draft.owner, [*old, new], new) or rolling_update.shrink_old(
-            draft.owner, old, new
+            return RequeueWithBackoff("the new ReplicaSet was deleted right after its creation")
+        steps = rolling_update.resize_new(deployment.stored, [*old, new], new) or rolling_update.shrink_old(
+            deployment.stored, old, new
         )
-        return (yield from self._step(draft, steps))
+        return (yield from self._resize_and_report(deployment, steps))
 
-    def _recreate(self, draft: DeploymentDraft) -> ReconcileSteps:
-        old, new = self._split(draft)
+    def _take_recreate_step(self, deployment: ReconciledDeployment) -> ReconcileSteps:
+        old, new = self._split(deployment)
         shrink = [ReplicaSetResize(each.uid, 0) for each in active(old)]
-        if shrink or self._is_running(old):
-            return (yield from self._step(draft, shrink))
+        if shrink or self._has_pods(old):
+            return (yield from self._resize_and_report(deployment, shrink))
         if new is None:
-            stopped = yield from self._create(draft)
-            if stopped is not None:
-                return stopped
-            old, new = self._split(draft)
-        grow = [] if new is None else rolling_update.resize_new(draft.owner, [*old, new], new)
-        return (yield from self._step(draft, grow))
+            early_result = yield from self._create(deployment)
+            if early_result is not None:
+                return early_result
+            old, new = self._split(deployment)
+        grow = [] if new is None else rolling_update.resize_new(deployment.stored, [*old, new], new)
+        return (yield from self._resize_and_report(deployment, grow))
 
-    def _is_running(self, old: Sequence[ReplicaSet]) -> bool:
+    def _has_pods(self, old: Sequence[ReplicaSet]) -> bool:
         """Whether pods of old ReplicaSets are left, including terminating ones."""
-        return any(each.counted > 0 or self._pods.unfinished(each.uid) > 0 for each in old)
+        return any(each.status_replicas > 0 or self._pods.unfinished(each.uid) > 0 for each in old)
 
-    def _step(self, draft: DeploymentDraft, steps: Sequence[ReplicaSetResize]) -> ReconcileSteps:
-        result = yield from self._resize(draft, steps)
+    def _resize_and_report(self, deployment: ReconciledDeployment, steps: Sequence[ReplicaSetResize]) -> ReconcileSteps:
+        result = yield from self._resize(deployment, steps)
         if result is not None:
             return result
         if steps:
-            return self._requeue_if_resized(draft, (yield from self._report(draft, rollout=True)))
-        _, new = self._split(draft)
-        if progress.is_complete(draft.owner, status.counts(draft.owner, self._sets(draft), new)):
-            stopped = yield from self._clean_up_history(draft)
-            if stopped is not None:
-                return stopped
-        return (yield from self._report(draft, rollout=True))
+            return self._requeue_if_resized(deployment, (yield from self._report(deployment, rollout=True)))
+        _, new = self._split(deployment)
+        if progress.is_complete(deployment.stored, status.counts(deployment.stored, self._sets(deployment), new)):
+            early_result = yield from self._clean_up_history(deployment)
+            if early_result is not None:
+                return early_result
+        return (yield from self._report(deployment, rollout=True))
 
     @staticmethod
-    def _requeue_if_resized(draft: DeploymentDraft, reported: Result) -> Result:
-        """Own writes enqueue nothing: requeue at once for the next step."""
+    def _requeue_if_resized(deployment: ReconciledDeployment, reported: Result) -> Result:
+        """Requeues at once for the next step if a ReplicaSet was resized, because the controller's own writes do not
+        enqueue the key."""
         return (
-            Done([Enqueue(draft.key)])
-            if draft.is_resized and not isinstance(reported, RequeueWithBackoff)
+            Done([Enqueue(deployment.key)])
+            if deployment.is_resized and not isinstance(reported, RequeueWithBackoff)
             else reported
         )
 
-    def _resize(self, draft: DeploymentDraft, steps: Sequence[ReplicaSetResize]) -> _Part:
-        sizes = revisions.size_annotations(draft.owner)
+    def _resize(self, deployment: ReconciledDeployment, steps: Sequence[ReplicaSetResize]) -> _PartialSteps:
+        sizes = revisions.size_annotations(deployment.stored)
         for step in steps:
             known = self._cache.dependent(step.uid)
             if known is None:
-                return RequeueWithBackoff("a ReplicaSet is gone")
+                return RequeueWithBackoff("a ReplicaSet was deleted during the reconcile")
             each = read(known)
             annotations = known["metadata"].get("annotations") or {}
-            if each.replicas == step.replicas and (not step.annotations_only or sizes.items() <= annotations.items()):
+            if each.replicas == step.replicas and (
+                not step.updates_annotations or sizes.items() <= annotations.items()
+            ):
                 continue
-            stopped = yield from self._patch(each, {"annotations": sizes}, {"replicas": step.replicas})
-            if stopped is not None:
-                return stopped
-            draft.is_resized = True
+            early_result = yield from self._patch(each, {"annotations": sizes}, {"replicas": step.replicas})
+            if early_result is not None:
+                return early_result
+            deployment.is_resized = True
             if each.replicas != step.replicas:
                 direction = "up" if each.replicas < step.replicas else "down"
                 text = f"Scaled {direction} replica set {each.name} from {each.replicas} to {step.replicas}"
-                yield self._event(draft, text)
+                yield self._event(deployment, text)
         return None
 
-    def _clean_up_history(self, draft: DeploymentDraft) -> _Part:
+    def _clean_up_history(self, deployment: ReconciledDeployment) -> _PartialSteps:
         """Deletes old ReplicaSets beyond the history limit."""
-        old, _ = self._split(draft)
-        for each in revisions.beyond_history(draft.owner, old):
+        old, _ = self._split(deployment)
+        for each in revisions.beyond_history(deployment.stored, old):
             if self._cache.is_terminating(each.uid):
                 continue
             options = {"preconditions": {"uid": each.uid}, "propagationPolicy": "Background"}
-            response = yield Delete(REPLICA_SETS, draft.namespace, each.name, options)
+            response = yield Delete(REPLICA_SETS, deployment.namespace, each.name, options)
             if response.ok:
                 self._cache.deletion_accepted(each.uid)
             elif not response.missing and not response.conflict:
                 return RequeueWithBackoff(response.message)
         return None
 
-    def _patch(self, each: ReplicaSet, metadata: Object, spec: Object) -> _Part:
+    def _patch(self, each: ReplicaSet, metadata: Object, spec: Object) -> _PartialSteps:
         namespace = each.obj["metadata"]["namespace"]
         body = {"metadata": {"uid": each.uid, **metadata}, "spec": spec}
         response = yield Patch(REPLICA_SETS, namespace, each.name, body, how="merge")
@@ -301,32 +317,39 @@ class DeploymentController(Controller):
         self._cache.observe_write(response.body)
         return None
 
-    def _event(self, draft: DeploymentDraft, message: str) -> EmitEvent:
-        return EmitEvent(object_reference(draft.owner, KIND), "Normal", "ScalingReplicaSet", message, _COMPONENT)
+    def _event(self, deployment: ReconciledDeployment, message: str) -> EmitEvent:
+        return EmitEvent(object_reference(deployment.stored, KIND), "Normal", "ScalingReplicaSet", message, _COMPONENT)
 
-    # -- the report ------------------------------------------------------------------------------------------------
+    # -- status ----------------------------------------------------------------------------------------------------
 
-    def _report(self, draft: DeploymentDraft, *, rollout: bool) -> ReconcileSteps:
-        """Writes the status. ``rollout``: include the progress; not while the Deployment is only scaled or paused."""
-        sets = self._sets(draft)
-        _, new = self._split(draft)
-        draft.counts = counts = status.counts(draft.owner, sets, new)
-        draft.conditions = status.with_availability(draft.owner, counts, draft.conditions, draft.now_s)
+    def _report(self, deployment: ReconciledDeployment, *, rollout: bool) -> ReconcileSteps:
+        """Writes the status. ``rollout``: also update the condition Progressing; false while the Deployment is paused,
+        deleted or only scaled."""
+        sets = self._sets(deployment)
+        _, new = self._split(deployment)
+        deployment.counts = counts = status.counts(deployment.stored, sets, new)
+        deployment.conditions = status.with_availability(
+            deployment.stored, counts, deployment.conditions, deployment.now_s
+        )
         if rollout:
-            subject = f'Deployment "{draft.key[1]}"' if new is None else f'ReplicaSet "{new.name}"'
-            held = new is not None and self._pods.held(new.uid) > 0
-            updated = progress.with_progress(draft.owner, counts, draft.conditions, subject, held, draft.now_s)
-            draft.conditions = status.with_failures(sets, new, updated)
-        stopped = yield from self._write(draft)
-        if stopped is not None:
-            return stopped
-        wait_s = progress.next_deadline_check_s(draft.owner, draft.status, draft.now_s) if rollout else None
+            subject = f'Deployment "{deployment.key[1]}"' if new is None else f'ReplicaSet "{new.name}"'
+            has_queued_pods = new is not None and self._pods.queued(new.uid) > 0
+            updated = progress.with_progress(
+                deployment.stored, counts, deployment.conditions, subject, has_queued_pods, deployment.now_s
+            )
+            deployment.conditions = status.with_failures(sets, new, updated)
+        early_result = yield from self._write(deployment)
+        if early_result is not None:
+            return early_result
+        wait_s = (
+            progress.next_deadline_check_s(deployment.stored, deployment.status, deployment.now_s) if rollout else None
+        )
         return Done() if wait_s is None else RequeueAfter(wait_s)
 
-    def _write(self, draft: DeploymentDraft) -> _Part:
-        if not draft.is_changed:
+    def _write(self, deployment: ReconciledDeployment) -> _PartialSteps:
+        if not deployment.is_changed:
             return None
-        response = yield Replace(DEPLOYMENTS, *draft.key, draft.obj, subresource="status")
+        response = yield Replace(DEPLOYMENTS, *deployment.key, deployment.obj, subresource="status")
         if not response.ok:
             return None if response.missing else RequeueWithBackoff(response.message)
         self._cache.owner_applied(response.body)

@@ -1,8 +1,8 @@
 """The Progressing condition of a Deployment: created, progressing, complete, paused, or past its deadline.
 
 The deadline runs from the last progress. It does not run while the rollout is paused, nor (unlike upstream) while pods
-of the new ReplicaSet wait in a queue. Both are recorded in the condition, so that a restarted controller knows; when
-the wait is over, the deadline starts again.
+of the new ReplicaSet wait in a queue. Both are recorded in the condition, so that they survive a restart of the
+controller; when the wait is over, the time of the deadline starts again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ RESUMED: Final = "DeploymentResumed"
 WAITING: Final = "WaitingForQueue"
 
 _NO_DEADLINE: Final = 2**31 - 1
-_SKEW_S: Final = 1.0
+_MARGIN_S: Final = 1.0
+"""The check runs this long after the deadline, so that the deadline has passed at the check."""
 
 
 def condition(type_: str, status: str, reason: str, message: str, now_s: float) -> Condition:
@@ -61,7 +62,7 @@ def deadline_s(deployment: Object) -> int | None:
 
 
 def with_pause(deployment: Object, known: list[Condition], now_s: float) -> list[Condition]:
-    """Records that the rollout was paused or resumed. A rollout past its deadline stays so."""
+    """Records that the rollout was paused or resumed. The condition of a rollout past its deadline does not change."""
     reason = reason_of(known)
     if deadline_s(deployment) is None or reason == TIMED_OUT:
         return known
@@ -73,10 +74,11 @@ def with_pause(deployment: Object, known: list[Condition], now_s: float) -> list
 
 
 def with_progress(
-    deployment: Object, new: Object, known: list[Condition], name: str, held: bool, now_s: float
+    deployment: Object, new: Object, known: list[Condition], name: str, has_queued_pods: bool, now_s: float
 ) -> list[Condition]:
-    """``new``: the present counts; the Deployment has the previous ones. ``name``: of what is rolled out. ``held``:
-    some of its pods wait for a queue."""
+    """The conditions with the present progress. ``new``: the present counts; the status of ``deployment`` has the
+    previous ones. ``name``: the object that the messages are about. ``has_queued_pods``: pods of the new ReplicaSet
+    wait in a queue."""
     if deadline_s(deployment) is None:
         return conditions.without_condition(known, PROGRESSING)
     reason = reason_of(known)
@@ -85,7 +87,7 @@ def with_progress(
     complete = condition(PROGRESSING, "True", AVAILABLE, f"{name} has successfully progressed.", now_s)
     if is_complete(deployment, new):
         return with_condition(known, complete)
-    if held and reason != TIMED_OUT:
+    if has_queued_pods and reason != TIMED_OUT:
         message = f"{name} has pods that wait for their queue; the progress deadline does not run."
         return with_condition(known, {**complete, "reason": WAITING, "message": message})
     if has_progressed(deployment.get("status") or {}, new) or reason == WAITING:
@@ -104,13 +106,13 @@ def is_complete(deployment: Object, status: Object) -> bool:
     """Whether all replicas are updated and available, and no old one is left."""
     count = desired_replicas(deployment)
     counts = (status.get(each, 0) for each in ("updatedReplicas", "replicas", "availableReplicas"))
-    seen: int = status.get("observedGeneration", 0)
-    return all(each == count for each in counts) and seen >= deployment["metadata"].get("generation", 0)
+    observed: int = status.get("observedGeneration", 0)
+    return all(each == count for each in counts) and observed >= deployment["metadata"].get("generation", 0)
 
 
 def has_progressed(before: Object, now: Object) -> bool:
-    """More new pods, fewer old ones, or more that are ready or available."""
-    if _old(now) < _old(before):
+    """Whether there are more updated, ready or available pods, or fewer old pods, than before."""
+    if _old_pod_count(now) < _old_pod_count(before):
         return True
     return any(
         now.get(each, 0) > before.get(each, 0) for each in ("updatedReplicas", "readyReplicas", "availableReplicas")
@@ -125,7 +127,7 @@ def next_deadline_check_s(deployment: Object, status: Object, now_s: float) -> f
     since_s = seconds(found.get("lastUpdateTime"))
     if since_s is None or is_complete(deployment, status):
         return None
-    return max(0.0, since_s + limit_s - now_s) + _SKEW_S
+    return max(0.0, since_s + limit_s - now_s) + _MARGIN_S
 
 
 def reason_of(known: list[Condition]) -> str:
@@ -143,6 +145,6 @@ def _is_out_of_time(deployment: Object, known: list[Condition], now_s: float) ->
     return since_s is not None and since_s + limit_s < now_s
 
 
-def _old(status: Object) -> int:
+def _old_pod_count(status: Object) -> int:
     count: int = status.get("replicas", 0) - status.get("updatedReplicas", 0)
     return count

@@ -1,4 +1,4 @@
-"""What a Deployment reads of its ReplicaSets: sizes, counts and annotations. Nothing is decided here.
+"""Reads the ReplicaSets of a Deployment: sizes, counts and annotations.
 
 The size is the requested one (``replicas``); the counts are what the ReplicaSet controller last reported.
 """
@@ -32,16 +32,19 @@ class ReplicaSet(msgspec.Struct, frozen=True):
     generation: int
     observed_generation: int
     replicas: int
-    counted: int
+    """The requested size."""
+    status_replicas: int
+    """How many pods it has, as its controller last reported in ``status.replicas``."""
     ready: int
     available: int
     terminating: int | None
-    """None if its controller has not reported it."""
+    """The number of terminating pods; None if its controller has not reported it."""
     desired_annotation: int | None
-    """The replica count of the Deployment when it last scaled this ReplicaSet; the next field is the maximum then."""
+    """The replica count of the Deployment when this ReplicaSet was last scaled."""
     max_replicas_annotation: int | None
+    """The maximum number of pods of the Deployment, with surge, when this ReplicaSet was last scaled."""
     revision: int | None
-    """None if the annotation is not a number; zero without the annotation."""
+    """The number in the revision annotation; zero without the annotation, None if it is not a number."""
     obj: Object
 
     @property
@@ -61,7 +64,7 @@ def read(obj: Object) -> ReplicaSet:
         generation=metadata.get("generation", 0),
         observed_generation=status.get("observedGeneration", 0),
         replicas=1 if replicas is None else replicas,
-        counted=status.get("replicas", 0),
+        status_replicas=status.get("replicas", 0),
         ready=status.get("readyReplicas", 0),
         available=status.get("availableReplicas", 0),
         terminating=status.get("terminatingReplicas"),
@@ -82,7 +85,7 @@ def active(sets: Iterable[ReplicaSet]) -> list[ReplicaSet]:
     return [each for each in sets if each.replicas > 0]
 
 
-def total(sets: Iterable[ReplicaSet]) -> int:
+def total_spec_replicas(sets: Iterable[ReplicaSet]) -> int:
     return sum(each.replicas for each in sets)
 
 

@@ -1,9 +1,10 @@
-"""Which ReplicaSet is the new one, the revision of each, and which old ones are kept.
+"""Which ReplicaSet is the *new* one, the revision of each, and which old ones are kept.
 
-The new ReplicaSet is the oldest one with the Deployment's template, apart from the pod-template-hash label. Its
-revision is always the highest: a return to an old template gives its ReplicaSet a new revision, and the old number is
-recorded in an annotation. A Deployment's annotations are copied to its new ReplicaSet, except those that belong to one
-of the two only.
+The *new* ReplicaSet of a Deployment is the ReplicaSet with the Deployment's pod template (the label pod-template-hash
+is not compared); if several have it, the oldest of them. All others are *old*. The new ReplicaSet always has the
+highest revision: if the Deployment returns to an earlier template, the ReplicaSet of that template gets a new revision,
+and the annotation ``deployment.kubernetes.io/revision-history`` records the earlier one. The Deployment's annotations
+are copied to its new ReplicaSet, except those in ``_NOT_COPIED``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from headgate.controllers.deployments.replica_sets import (
 from headgate.controllers.deployments.rolling_update import rollout_limits
 from headgate.kube.labels import parse_int64
 from headgate.kube.object_meta import controller_reference
-from headgate.kube.pods.equality import same_spec
+from headgate.kube.pods.equality import semantically_equal
 from headgate.kube.schema import GroupVersionKind
 
 Object = dict[str, Any]
@@ -52,7 +53,7 @@ def find_new(deployment: Object, sets: Iterable[ReplicaSet]) -> ReplicaSet | Non
 
 
 def same_template(one: Object, other: Object) -> bool:
-    return same_spec(_without_hash(one), _without_hash(other))
+    return semantically_equal(_without_hash(one), _without_hash(other))
 
 
 def next_revision(old: Iterable[ReplicaSet]) -> int:
@@ -62,21 +63,22 @@ def next_revision(old: Iterable[ReplicaSet]) -> int:
 def size_annotations(deployment: Object) -> dict[str, str]:
     """The annotations that a ReplicaSet gets whenever it is scaled."""
     limit = rollout_limits(deployment)
-    return {DESIRED_REPLICAS: str(limit.wanted), MAX_REPLICAS: str(limit.max_replicas)}
+    return {DESIRED_REPLICAS: str(limit.desired_replicas), MAX_REPLICAS: str(limit.max_replicas)}
 
 
-def revision_annotations(deployment: Object, known: Mapping[str, str], revision: int) -> dict[str, str]:
-    """The annotations of the new ReplicaSet. ``known``: its present ones; they stay if the revision is not a number."""
-    text = known.get(REVISION, "")
+def revision_annotations(deployment: Object, current: Mapping[str, str], revision: int) -> dict[str, str]:
+    """The annotations of the new ReplicaSet. ``current``: its present annotations. They are returned unchanged if their
+    revision is not a number."""
+    text = current.get(REVISION, "")
     number = parse_int64(text) if text else 0
     if number is None:
-        return dict(known)
+        return dict(current)
     copied = deployment["metadata"].get("annotations") or {}
-    merged = {**known, **{key: value for key, value in copied.items() if key not in _NOT_COPIED}}
+    merged = {**current, **{key: value for key, value in copied.items() if key not in _NOT_COPIED}}
     if number < revision:
         merged[REVISION] = str(revision)
-        if REVISION in known:
-            merged.update(_history(known.get(REVISION_HISTORY, ""), text))
+        if REVISION in current:
+            merged.update(_history(current.get(REVISION_HISTORY, ""), text))
     return merged
 
 
@@ -91,7 +93,8 @@ def _history(before: str, revision: str) -> dict[str, str]:
 def new_replica_set(
     deployment: Object, kind: GroupVersionKind, template_hash: str, revision: int, replicas: int
 ) -> Object:
-    """A ReplicaSet for the Deployment's template. The hash distinguishes its pods from those of the other ones."""
+    """A ReplicaSet for the Deployment's template. The label pod-template-hash distinguishes its pods from the pods of
+    the Deployment's other ReplicaSets."""
     spec, metadata = deployment["spec"], deployment["metadata"]
     template = spec["template"]
     labels = {**((template.get("metadata") or {}).get("labels") or {}), HASH_LABEL: template_hash}
@@ -137,7 +140,7 @@ def beyond_history(deployment: Object, old: Sequence[ReplicaSet]) -> list[Replic
 
 
 def _is_empty(each: ReplicaSet) -> bool:
-    return each.counted == 0 and each.replicas == 0 and each.generation <= each.observed_generation
+    return each.status_replicas == 0 and each.replicas == 0 and each.generation <= each.observed_generation
 
 
 def _without_hash(template: Object) -> Object:

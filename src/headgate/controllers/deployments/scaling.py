@@ -1,7 +1,8 @@
-"""Changes of the replica count, also during a rollout: every ReplicaSet scales in proportion.
+"""Changes of a Deployment's replica count. During a rollout, every ReplicaSet is scaled in proportion to its size.
 
-Scaling makes a rollout neither faster nor riskier. Annotations of each ReplicaSet record the replica count and the
-maximum of its last sizing; annotations that differ from the present values mean that it must be scaled.
+So a change of the replica count does not change how far the rollout has progressed. Annotations of each ReplicaSet
+record the replica count and the maximum number of pods of the Deployment when the ReplicaSet was last scaled. If these
+differ from the present values, the ReplicaSet must be scaled.
 """
 
 from __future__ import annotations
@@ -9,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headgate.controllers.deployments.replica_sets import ReplicaSet, active, oldest_first, total
+from headgate.controllers.deployments.replica_sets import ReplicaSet, active, oldest_first, total_spec_replicas
 from headgate.controllers.deployments.rolling_update import (
     DeploymentRolloutLimits,
     ReplicaSetResize,
     desired_replicas,
-    is_rolling,
+    has_rolling_update_strategy,
     rollout_limits,
 )
 
 Object = dict[str, Any]
 
 
-def is_scaled(deployment: Object, sets: Sequence[ReplicaSet]) -> bool:
-    """Whether the replica count has changed since its ReplicaSets were scaled."""
+def needs_scaling(deployment: Object, sets: Sequence[ReplicaSet]) -> bool:
+    """Whether the replica count of the Deployment has changed since its ReplicaSets were last scaled."""
     count = desired_replicas(deployment)
     return any(each.desired_annotation is not None and each.desired_annotation != count for each in active(sets))
 
@@ -31,12 +32,16 @@ def resizes(deployment: Object, old: Sequence[ReplicaSet], new: ReplicaSet | Non
     sets = [*old, new] if new is not None else list(old)
     running = active(sets)
     limit = rollout_limits(deployment)
-    if len(running) <= 1:
+    if len(running) <= 1:  # there is no rollout: the only active or the latest ReplicaSet gets all replicas
         only = running[0] if running else _latest(old, new)
-        return [] if only is None else [ReplicaSetResize(only.uid, limit.wanted, annotations_only=only.replicas > 0)]
-    if new is not None and is_saturated(new, limit.wanted):
+        return (
+            []
+            if only is None
+            else [ReplicaSetResize(only.uid, limit.desired_replicas, updates_annotations=only.replicas > 0)]
+        )
+    if new is not None and is_saturated(new, limit.desired_replicas):
         return [ReplicaSetResize(each.uid, 0) for each in _youngest_first(running) if each.uid != new.uid]
-    return _in_proportion(deployment, running, limit) if is_rolling(deployment) else []
+    return _in_proportion(deployment, running, limit) if has_rolling_update_strategy(deployment) else []
 
 
 def is_saturated(new: ReplicaSet, count: int) -> bool:
@@ -55,27 +60,30 @@ def _youngest_first(sets: Sequence[ReplicaSet]) -> list[ReplicaSet]:
 def _in_proportion(
     deployment: Object, running: Sequence[ReplicaSet], limit: DeploymentRolloutLimits
 ) -> list[ReplicaSetResize]:
-    """Resizes in proportion, largest first. Of equal ones the younger grow first, and the older shrink first. The
-    largest gets the rounding difference."""
-    to_add = (limit.max_replicas if limit.wanted > 0 else 0) - total(running)
+    """Resizes in proportion to the present sizes, the largest ReplicaSet first. Of ReplicaSets with equal sizes, the
+    younger grow first and the older shrink first. The largest one gets the rounding difference."""
+    to_add = (limit.max_replicas if limit.desired_replicas > 0 else 0) - total_spec_replicas(running)
     ordered = sorted(_youngest_first(running) if to_add > 0 else oldest_first(running), key=lambda each: -each.replicas)
-    counted: int = (deployment.get("status") or {}).get("replicas", 0)
+    deployment_replicas: int = (deployment.get("status") or {}).get("replicas", 0)
     sizes = [each.replicas for each in ordered]
     added = 0
     if to_add:
         for index, each in enumerate(ordered):
-            share = _share(each, limit, counted, to_add - added) if added != to_add else 0
+            share = _share(each, limit, deployment_replicas, to_add - added) if added != to_add else 0
             sizes[index] += share
             added += share
         sizes[0] = max(0, sizes[0] + to_add - added)
-    return [ReplicaSetResize(each.uid, size, annotations_only=True) for each, size in zip(ordered, sizes, strict=True)]
+    return [
+        ReplicaSetResize(each.uid, size, updates_annotations=True) for each, size in zip(ordered, sizes, strict=True)
+    ]
 
 
-def _share(each: ReplicaSet, limit: DeploymentRolloutLimits, counted: int, allowed: int) -> int:
-    """How much this ReplicaSet grows, or shrinks if negative; at most ``allowed``."""
-    if limit.wanted == 0:
+def _share(each: ReplicaSet, limit: DeploymentRolloutLimits, deployment_replicas: int, allowed: int) -> int:
+    """By how many pods this ReplicaSet grows, or shrinks if negative; at most by ``allowed``. ``deployment_replicas``:
+    ``status.replicas`` of the Deployment, for a ReplicaSet without the annotation."""
+    if limit.desired_replicas == 0:
         part = -each.replicas
     else:
-        before = each.max_replicas_annotation or counted
+        before = each.max_replicas_annotation or deployment_replicas
         part = 0 if before == 0 else int(each.replicas * limit.max_replicas / before + 0.5) - each.replicas
     return min(part, allowed) if allowed > 0 else max(part, allowed)

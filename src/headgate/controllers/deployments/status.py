@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from headgate.controllers.deployments.progress import condition, with_condition
-from headgate.controllers.deployments.replica_sets import ReplicaSet, total
+from headgate.controllers.deployments.replica_sets import ReplicaSet, total_spec_replicas
 from headgate.controllers.deployments.rolling_update import rollout_limits
 from headgate.kube import conditions
 from headgate.kube.conditions import Condition
@@ -22,11 +22,11 @@ def counts(deployment: Object, sets: Sequence[ReplicaSet], new: ReplicaSet | Non
     available = sum(each.available for each in sets)
     numbers = {
         "observedGeneration": deployment["metadata"].get("generation", 0),
-        "replicas": sum(each.counted for each in sets),
-        "updatedReplicas": 0 if new is None else new.counted,
+        "replicas": sum(each.status_replicas for each in sets),
+        "updatedReplicas": 0 if new is None else new.status_replicas,
         "readyReplicas": sum(each.ready for each in sets),
         "availableReplicas": available,
-        "unavailableReplicas": max(0, total(sets) - available),
+        "unavailableReplicas": max(0, total_spec_replicas(sets) - available),
     }
     found: Object = {name: number for name, number in numbers.items() if number}
     collisions = (deployment.get("status") or {}).get("collisionCount")

@@ -1,6 +1,7 @@
-"""Which pods each budget selects, and how many of them are healthy: counts that are updated as pods change.
+"""Which pods each budget selects, and how many of them are healthy. The counts are updated when pods change.
 
-A changed pod costs the budgets that select it, before and after; a new selector costs the pods that it selects.
+The change of a pod updates only the budgets that select it before or after the change. A new or changed budget reads
+only the pods that it selects.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class BudgetPodIndex:
         self._uids: Final[dict[tuple[str, str], str]] = {}
         self._budgets_by_pod: Final[dict[str, tuple[Key, ...]]] = {}
 
-    # -- what is known ---------------------------------------------------------------------------------------------
+    # -- lookups ---------------------------------------------------------------------------------------------------
 
     def counts(self, key: Key) -> BudgetPodCounts:
         return self._counts[key]
@@ -99,7 +100,7 @@ class BudgetPodIndex:
         """The budgets that select a pod, by name."""
         return self._budgets_by_pod.get(uid, ())
 
-    # -- news ------------------------------------------------------------------------------------------------------
+    # -- watch events ----------------------------------------------------------------------------------------------
 
     def budget_applied(self, key: Key, selector: Selector) -> None:
         if not self._selectors.put(key, key[0], selector):

@@ -1,7 +1,7 @@
 """The disruption controller: keeps the status of PodDisruptionBudgets up to date. See the package for the parts.
 
-The API server takes the allowed evictions from the same status, so it is written whole and only over the version that
-was read; after a conflict the controller reads it again.
+The eviction API of the API server reads and writes the same status. The controller therefore replaces the whole status
+with the resource version that it read; after a conflict it tries again with the new version.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from headgate.controllers.disruption.disruption_target import cleared_condition,
 from headgate.controllers.disruption.scales import WATCHED, ControllerScales, expected_pods
 from headgate.controllers.disruption.status import (
     DisruptedPods,
+    ErrorText,
     counted_status,
-    desired,
+    desired_healthy,
     disrupted_pods,
     failed_status,
     needs_scale,
@@ -52,7 +53,10 @@ _POD_FIELDS: Final = (
     "status.conditions",
 )
 _BATCH_S: Final = 0.02
-"""The delay after a change of a pod: changes come in bursts and are counted together."""
+"""The delay before the pods of a budget are counted after a change of a pod. The changes of many pods that arrive
+together lead to one count."""
+_MARGIN_S: Final = 0.02
+"""The next count runs this long after an eviction becomes overdue, so that the time has passed at the count."""
 
 
 class _Budget(msgspec.Struct, frozen=True):
@@ -92,7 +96,7 @@ class DisruptionController(Controller):
         for resource, fields in WATCHED.items():
             yield WatchSpec(resource, fields)
 
-    # -- events in -------------------------------------------------------------------------------------------------
+    # -- watch events ----------------------------------------------------------------------------------------------
 
     def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
         if resource == PODS:
@@ -124,7 +128,7 @@ class DisruptionController(Controller):
         return enqueues
 
     def _budget_applied(self, obj: Object) -> Iterable[Key]:
-        """Takes over a budget from the watch or from a response, unless it is older than the known version."""
+        """Stores a budget from the watch or from a response, unless it is older than the known version."""
         metadata = obj["metadata"]
         key = metadata["namespace"], metadata["name"]
         known = self._budgets.get(key)
@@ -138,12 +142,12 @@ class DisruptionController(Controller):
         self._pod_index.budget_applied(key, from_label_selector((obj.get("spec") or {}).get("selector")))
         return (key,)
 
-    # -- work ------------------------------------------------------------------------------------------------------
+    # -- reconcile -------------------------------------------------------------------------------------------------
 
     def reconcile(self, key: _Budget | _PodWithSeveralBudgets | _DisruptionTargetPod, now_s: float) -> ReconcileSteps:
         match key:
-            case _Budget(which):
-                return (yield from self._count(which, now_s))
+            case _Budget(budget_key):
+                return (yield from self._reconcile_budget(budget_key, now_s))
             case _PodWithSeveralBudgets(uid):
                 pod, budgets = self._pod_index.pod(uid), self._pod_index.budgets_of(uid)
                 if pod is not None and len(budgets) > 1:
@@ -152,43 +156,45 @@ class DisruptionController(Controller):
             case _DisruptionTargetPod():
                 return (yield from _clear_disruption_target(key, now_s))
 
-    def _count(self, key: Key, now_s: float) -> ReconcileSteps:
+    def _reconcile_budget(self, key: Key, now_s: float) -> ReconcileSteps:
         budget = self._budgets.get(key)
         if budget is None:
             return Done()
         pod_counts = self._pod_index.counts(key)
         if not pod_counts.pods:
             yield events.no_pods(budget)
-        counts = yield from self._expected(budget, pod_counts)
+        expected = yield from self._count_expected_pods(budget, pod_counts)
         if self._budgets.get(key) is not budget:
-            return Done()  # it changed during the request, and its event enqueues it again
+            return Done()  # the budget changed during the request, and the event of this change has enqueued it
         disrupted = disrupted_pods(budget, pod_counts, partial(self._pod_index.pod_by_name, key[0]), now_s)
-        if isinstance(counts, str):
-            yield events.uncountable(budget, counts)
-            status = failed_status(budget, counts, format_time(now_s))
+        if isinstance(expected, str):
+            yield events.uncountable(budget, expected)
+            status = failed_status(budget, expected, format_time(now_s))
         else:
             if pod_counts.unmanaged and needs_scale(budget["spec"]):
                 yield events.unmanaged(budget)
             for pod in disrupted.overdue:
                 yield events.not_deleted(budget, pod)
-            status = counted_status(budget, disrupted, pod_counts.healthy, *counts, format_time(now_s))
+            status = counted_status(budget, disrupted, pod_counts.healthy, *expected, format_time(now_s))
         return (yield from self._write(key, budget, status, disrupted, now_s))
 
-    def _expected(
+    def _count_expected_pods(
         self, budget: Object, pod_counts: BudgetPodCounts
-    ) -> Generator[Effect, EffectResponse, tuple[int, int] | str]:
-        """The expected number of pods, and how many of them must stay healthy."""
-        total: int | str = len(pod_counts.pods)
+    ) -> Generator[Effect, EffectResponse, tuple[int, int] | ErrorText]:
+        """The expected number of pods, and how many of them must stay healthy; or why these are not known."""
+        total: int | ErrorText = len(pod_counts.pods)
         if needs_scale(budget["spec"]):
             total = yield from expected_pods(self._scales, self._served, budget["metadata"]["namespace"], pod_counts)
         if isinstance(total, str):
             return total
-        wanted = desired(budget["spec"], total)
-        return wanted if isinstance(wanted, str) else (total, wanted)
+        healthy = desired_healthy(budget["spec"], total)
+        return healthy if isinstance(healthy, str) else (total, healthy)
 
     def _write(
         self, key: Key, budget: Object, status: Object, disrupted: DisruptedPods, now_s: float
     ) -> ReconcileSteps:
+        """Writes the status if it has changed. Requeues for the time at which the next eviction becomes
+        overdue."""
         if status != (budget.get("status") or {}):
             new = {**budget, "status": status}
             response = yield Replace(POD_DISRUPTION_BUDGETS, *key, new, subresource="status")
@@ -198,11 +204,14 @@ class DisruptionController(Controller):
                 return RequeueWithBackoff(response.message)
             self._budget_applied(response.body)
         return (
-            Done() if disrupted.next_end_s is None else RequeueAfter(max(disrupted.next_end_s - now_s, 0.0) + _BATCH_S)
+            Done()
+            if disrupted.next_overdue_s is None
+            else RequeueAfter(max(disrupted.next_overdue_s - now_s, 0.0) + _MARGIN_S)
         )
 
 
 def _clear_disruption_target(key: _DisruptionTargetPod, now_s: float) -> ReconcileSteps:
+    """Resets the condition DisruptionTarget of the pod if its time has passed."""
     response = yield Get(PODS, key.namespace, key.name, _POD_FIELDS)
     if response.missing or (response.ok and response.body["metadata"]["uid"] != key.uid):
         return Done()

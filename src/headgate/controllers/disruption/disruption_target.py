@@ -17,7 +17,8 @@ _BY_KUBELET: Final = "TerminationByKubelet"
 
 
 def stale_at_s(pod: Object) -> float | None:
-    """When the condition is reset; None if there is none, or the disruption has happened."""
+    """The time at which the condition has to be reset; None if the pod does not have it, or the disruption has
+    happened."""
     found = conditions.find((pod.get("status") or {}).get("conditions"), conditions.DISRUPTION_TARGET)
     if found is None or found.get("status") != "True" or found.get("reason") == _BY_KUBELET:
         return None

@@ -1,7 +1,7 @@
 """The requested number of pods, by controller: ReplicaSets and their Deployments, StatefulSets, and so on.
 
-The built-in kinds are watched (:class:`ControllerScales`); any other kind is asked for its ``scale`` (:func:`find`).
-The ReplicaSets of one Deployment count once, as their Deployment.
+The built-in kinds are watched (:class:`ControllerScales`). For other kinds, :func:`expected_pods` reads the ``scale``
+subresource. All ReplicaSets of a Deployment count as one controller, with the number of pods of the Deployment.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ _PARENTS: Final = {("apps", "Deployment"), ("extensions", "Deployment")}
 
 
 class ControllerScale(msgspec.Struct, frozen=True):
-    """``parent`` is its own controller."""
+    """How many pods a controller requests. ``parent``: the controller of this controller, such as the Deployment of a
+    ReplicaSet."""
 
     uid: str
     replicas: int
@@ -81,7 +82,8 @@ class ControllerScales:
 def expected_pods(
     scales: ControllerScales, served: DiscoveredKinds, namespace: str, pod_counts: BudgetPodCounts
 ) -> Generator[Effect, EffectResponse, int | str]:
-    """The total number of pods that the owners of these pods request, or why it is unknown."""
+    """The total number of pods that the controllers of these pods request, or an error text that says why it is not
+    known."""
     found: dict[str, int] = {}
     for owner in sorted(pod_counts.owners, key=lambda each: (each.name, each.uid)):
         scale = scales.find(namespace, owner) or (yield from _read_scale(served, namespace, owner))
@@ -97,6 +99,8 @@ def expected_pods(
 def _read_scale(
     served: DiscoveredKinds, namespace: str, owner: ControllerRef
 ) -> Generator[Effect, EffectResponse, ControllerScale | str | None]:
+    """Reads the scale of a controller from the API server. Returns an error text if that is not possible, and None if
+    the controller does not exist."""
     row = served.find(owner.api_version, owner.kind)
     if row is None:
         return f"no matches for kind {quote(owner.kind)} in version {quote(owner.api_version)}"

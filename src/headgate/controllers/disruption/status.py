@@ -1,7 +1,7 @@
 """The status of a budget: how many pods must stay healthy, how many are, and how many disruptions are allowed.
 
-Pods with a granted eviction count as disrupted for two minutes: by then they are being deleted, or the eviction was
-abandoned. If the pods cannot be counted, no disruption is allowed.
+A pod counts as disrupted for two minutes after the eviction API has granted its eviction. After that time it is being
+deleted, or its client has given up. If the pods cannot be counted, no disruption is allowed.
 """
 
 from __future__ import annotations
@@ -18,42 +18,48 @@ from headgate.kube.integers import scaled_int_or_percent
 
 Object = dict[str, Any]
 
+ErrorText = str
+"""Why a number is not known, for a condition and an Event."""
+
 DELETION_S: Final = 120.0
+"""How long a pod counts as disrupted after its eviction was granted."""
 ALLOWED: Final = "DisruptionAllowed"
-_BAD_SHARE: Final = "invalid value for IntOrString: invalid type: string is not a percentage"
+_INVALID_PERCENTAGE: Final = "invalid value for IntOrString: invalid type: string is not a percentage"
 
 
 class DisruptedPods(msgspec.Struct, frozen=True):
-    """Granted evictions that are not visible yet: ``since`` when, by pod name. ``overdue``: evictions that did not
-    happen. ``next_end_s``: when the next one becomes overdue."""
+    """Pods whose eviction was granted and that are not being deleted yet. ``since``: the time of the grant, by pod
+    name. ``overdue``: pods that were not deleted within ``DELETION_S``; they are not in ``since``. ``next_overdue_s``:
+    when the next eviction becomes overdue."""
 
     since: Mapping[str, str]
     overdue: tuple[BudgetedPod, ...]
-    next_end_s: float | None
+    next_overdue_s: float | None
     healthy: int
-    """How many of these pods are healthy."""
+    """How many of the pods in ``since`` are healthy."""
 
 
 def needs_scale(spec: Mapping[str, Any]) -> bool:
-    """Whether the expected number of pods is needed. An absolute ``minAvailable`` uses the existing pods."""
+    """Whether the number of pods that the controllers request is needed. With ``minAvailable`` as a number, only the
+    existing pods are counted."""
     return spec.get("maxUnavailable") is not None or isinstance(spec.get("minAvailable"), str)
 
 
-def desired(spec: Mapping[str, Any], expected: int) -> int | str:
-    """How many of the expected pods must stay healthy, or why it is unknown."""
+def desired_healthy(spec: Mapping[str, Any], expected: int) -> int | ErrorText:
+    """How many of the expected pods must stay healthy, or why this is not known."""
     max_unavailable = spec.get("maxUnavailable")
     share = scaled_int_or_percent(
         spec.get("minAvailable") if max_unavailable is None else max_unavailable, expected, round_up=True
     )
     if share is None:
-        return _BAD_SHARE
+        return _INVALID_PERCENTAGE
     return share if max_unavailable is None else max(0, expected - share)
 
 
 def disrupted_pods(
     budget: Object, pod_counts: BudgetPodCounts, find_pod: Callable[[str], BudgetedPod | None], now_s: float
 ) -> DisruptedPods:
-    """``named`` finds a pod of the budget's namespace."""
+    """The granted evictions in the status of the budget. ``find_pod``: finds a pod of its namespace by name."""
     since: dict[str, str] = {}
     overdue: list[BudgetedPod] = []
     ends_s: list[float] = []
@@ -74,10 +80,11 @@ def disrupted_pods(
 
 
 def counted_status(
-    budget: Object, disrupted: DisruptedPods, healthy: int, expected: int, wanted: int, now: str
+    budget: Object, disrupted: DisruptedPods, healthy: int, expected: int, desired: int, now: str
 ) -> Object:
+    """The status of a budget whose pods were counted."""
     current = healthy - disrupted.healthy
-    allowed = max(0, current - wanted) if expected > 0 else 0
+    allowed = max(0, current - desired) if expected > 0 else 0
     generation = budget["metadata"].get("generation", 0)
     condition = {
         "type": ALLOWED,
@@ -89,7 +96,7 @@ def counted_status(
     status: Object = {
         "conditions": _with(budget, condition, now),
         "currentHealthy": current,
-        "desiredHealthy": wanted,
+        "desiredHealthy": desired,
         "disruptionsAllowed": allowed,
         "expectedPods": expected,
         "observedGeneration": generation,
@@ -98,6 +105,7 @@ def counted_status(
 
 
 def failed_status(budget: Object, reason: str, now: str) -> Object:
+    """The status of a budget whose pods could not be counted."""
     stored: Object = budget.get("status") or {}
     condition = {
         "type": ALLOWED,

@@ -1,1 +1,1 @@
-"""What a controller is: watches, events, keys, effects, results, and the cache that counts own writes as seen."""
+"""The framework of controllers: watches, watch events, keys, effects, results, and the cache of objects."""

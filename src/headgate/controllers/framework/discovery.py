@@ -1,8 +1,8 @@
 """The served kinds, read from discovery documents: their paths and verbs.
 
-Of a kind with several versions the *preferred* one is watched and deleted; a reference may name any of them. A version
-that the server marks as stale (an aggregated server did not respond) is listed as failed, so that a controller that
-needs all kinds knows that some are missing.
+Of a kind with several versions, controllers watch and delete the *preferred* one; an object reference may name any of
+them. A version that the API server marks as stale (an aggregated API server did not respond) is in ``failed``, so that
+a controller that needs all kinds can detect that some are missing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Effects that a reconciler yields, and their responses. Values only; ``runtime/controller_manager.py`` performs them.
 
-Every effect is one request, except :class:`ParallelRequests`, which is several at a time, and :class:`EmitEvent`, which
-has no response to wait for. Writes that must not hit a later object of the same name carry a uid in their body or
-options; the response contains the server's verdict.
+Every effect is one API request, except :class:`ParallelRequests`, which is several at a time, and :class:`EmitEvent`:
+the runtime responds at once and writes the Event later. A write that must not change a later object of the same name
+has the uid in its body or in its preconditions; if the uid differs, the API server responds with a conflict.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class DeleteCollection(msgspec.Struct, frozen=True):
 
 
 class EmitEvent(msgspec.Struct, frozen=True):
-    """An Event about an object; ``about`` is an object reference. The response is immediate; the Event is written
+    """An Event about an object; ``about`` is an object reference. The runtime responds at once and writes the Event
     later."""
 
     about: Object
@@ -113,18 +113,26 @@ _REFUSAL_STATUSES = frozenset({400, 403, 422})
 
 
 class EffectResponse(msgspec.Struct, frozen=True):
-    """``status`` is HTTP's, or :data:`UNREACHABLE`; ``body`` is the object, the list, or the Status of an error."""
+    """``status``: the HTTP status, or :data:`UNREACHABLE`. ``body``: the object, the list, or the Status of an
+    error."""
 
     status: int
     body: Object
     now_s: float
     parts: tuple[EffectResponse, ...] = ()
     """The responses to :class:`ParallelRequests`."""
+    was_sent: bool = True
+    """Whether the request may have reached the server. False: the connection was refused."""
 
     @property
     def unknown(self) -> bool:
         """Whether the outcome of the request is unknown."""
         return self.status == UNREACHABLE or self.status >= 500
+
+    @property
+    def may_be_performed(self) -> bool:
+        """Whether the outcome is unknown, and the request may have reached the server."""
+        return self.unknown and self.was_sent
 
     @property
     def ok(self) -> bool:
@@ -141,8 +149,8 @@ class EffectResponse(msgspec.Struct, frozen=True):
 
     @property
     def refused(self) -> bool:
-        """Whether validation or admission rejected the request: the same request is rejected again until something
-        else changes."""
+        """Whether validation, admission or authorization (RBAC) rejected the request. The same request is rejected
+        again until another object changes."""
         return self.status in _REFUSAL_STATUSES or (not self.ok and "denied the request" in self.message)
 
     @property
@@ -151,7 +159,7 @@ class EffectResponse(msgspec.Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        return str(self.body.get("message", "")) or f"answered {self.status}"
+        return str(self.body.get("message", "")) or f"the API server returned status {self.status} without a message"
 
     def has_cause(self, reason: str) -> bool:
         causes = (self.body.get("details") or {}).get("causes") or ()

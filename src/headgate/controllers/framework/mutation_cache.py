@@ -1,11 +1,11 @@
-"""Objects of one resource by name or uid, as last seen by the watch or by the responses to own writes.
+"""A cache of the objects of one resource, filled by watch events and by the responses to the controller's own writes.
 
-The response to a write counts as seen at once. A later watch event that is older than the known version changes
-nothing, a deleted object stays deleted, and an object that only a response has shown is dropped when a complete list
-does not contain it. After a restart the cache is rebuilt from lists.
+The response to a write is stored at once, like a watch event (compare client-go's MutationCache). A watch event with an
+older version changes nothing, and a deleted object stays deleted. An object that only a response has shown is dropped
+when a complete list does not contain it. After a restart the cache is rebuilt from lists.
 
-The module also keeps the version that a write was decided on, taken before the write is sent: the watch may deliver the
-result before the response, and a version read after that would be the response's own.
+:class:`ObservedVersion` is the version that a write is based on. A controller takes it before it sends the write,
+because the watch may deliver the written version before the response arrives.
 ``controllers/ownership/cache.py`` adds indexes of owners and their dependents.
 """
 
@@ -34,13 +34,13 @@ class ObservedVersion(msgspec.Struct, frozen=True):
 
 
 Object = dict[str, Any]
-Place = TypeVar("Place", bound=Hashable)
+ObjectKey = TypeVar("ObjectKey", bound=Hashable)
 
 _DELETED_KEPT: Final = 10_000
 
 
 class DeletedUIDs:
-    """The uids that were deleted last. A uid never comes back: only late responses and watch events name it."""
+    """The uids that were deleted last. A uid is never used again; only late responses and watch events contain it."""
 
     def __init__(self) -> None:
         self._uids: Final[dict[str, None]] = {}
@@ -54,22 +54,22 @@ class DeletedUIDs:
             del self._uids[next(iter(self._uids))]
 
 
-class MutationCache(Generic[Place]):
+class MutationCache(Generic[ObjectKey]):
     def __init__(self) -> None:
-        self._objects: Final[dict[Place, Object]] = {}
-        self._unconfirmed: Final[dict[Place, int]] = {}  # keys that only responses have shown, with the revision
+        self._objects: Final[dict[ObjectKey, Object]] = {}
+        self._unconfirmed: Final[dict[ObjectKey, int]] = {}  # keys that only responses have shown, with the revision
         self._deleted: Final = DeletedUIDs()
 
-    def get(self, key: Place) -> Object | None:
+    def get(self, key: ObjectKey) -> Object | None:
         return self._objects.get(key)
 
-    def objects(self) -> Mapping[Place, Object]:
+    def objects(self) -> Mapping[ObjectKey, Object]:
         return self._objects
 
-    def put(self, key: Place, obj: Object, *, from_watch: bool) -> bool:
-        """Stores the object. Returns whether it is the latest version. ``from_watch``: it is from the watch, not from a
-        response. The watch event of an own write counts as a change, too: the response may have contained changes of
-        other clients."""
+    def put(self, key: ObjectKey, obj: Object, *, from_watch: bool) -> bool:
+        """Stores the object, unless a later version is known. Returns whether it was stored. ``from_watch``: whether
+        the object is from the watch, not from a response. The watch event of an own write is stored again and returns
+        true: the written version may contain changes of other clients that the caller has not processed yet."""
         metadata, known = obj["metadata"], self._objects.get(key)
         if metadata["uid"] in self._deleted:
             return False
@@ -85,7 +85,7 @@ class MutationCache(Generic[Place]):
         self._objects[key] = obj
         return True
 
-    def remove(self, key: Place, uid: str) -> Object | None:
+    def remove(self, key: ObjectKey, uid: str) -> Object | None:
         """Removes the object if it has this uid, and returns it."""
         self._deleted.add(uid)
         known = self._objects.get(key)
@@ -94,12 +94,12 @@ class MutationCache(Generic[Place]):
         self._unconfirmed.pop(key, None)
         return self._objects.pop(key)
 
-    def discard(self, key: Place) -> None:
+    def discard(self, key: ObjectKey) -> None:
         """Forgets an object that still exists and that the caller does not need any more."""
         self._unconfirmed.pop(key, None)
         self._objects.pop(key, None)
 
-    def missing(self, revision: str) -> list[tuple[Place, str]]:
+    def missing(self, revision: str) -> list[tuple[ObjectKey, str]]:
         """The keys and uids of objects that a complete list at ``revision`` did not have. The caller removes them."""
         if not revision.isdecimal():
             return []

@@ -1,11 +1,11 @@
-"""What a controller is: watches, events in, keys to enqueue, and a reconcile in steps.
+"""The base class of controllers: its watches, its handlers of watch events, and ``reconcile``.
 
-A controller keeps what it receives and returns the keys to reconcile (:class:`Enqueue`); reconcile gets a key, never an
-event, so a key that is enqueued ten times is reconciled once. One event may enqueue many keys: a method may return an
-iterator, which is read in parts, and other events may arrive between two parts. Reconcile is a generator of effects
-that returns a result. Other events may arrive while it waits for a response, so cached state must be read again
-afterwards. Nothing here knows clocks or sockets: the caller provides ``now_s`` (seconds since 1970).
-``runtime/controller_manager.py`` runs all controllers.
+A controller caches the objects of its watch events and returns the keys to reconcile (:class:`Enqueue`). As in
+controller-runtime, ``reconcile`` gets a key and not an event, so a key that is enqueued ten times is reconciled once. A
+handler may return an iterator of keys; it is read in parts, and other events may arrive between two parts.
+``reconcile`` is a generator: it yields effects, receives their responses, and returns a :data:`Result`. Watch events
+may arrive while it waits for a response, so it must read cached state again afterwards. Controllers are pure: the
+caller provides ``now_s`` (seconds since 1970). ``runtime/controller_manager.py`` runs all controllers.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ ALL_FIELDS: Final = frozenset({"*"})
 
 
 class WatchSpec(msgspec.Struct, frozen=True):
-    """A resource to watch: which objects (a field selector), and which of their fields beside their identity.
+    """A resource to watch: which objects (a field selector), and which fields beside namespace, name and uid.
 
-    Watches of several controllers on one resource share one watch, with the fields of all of them.
+    All controllers share one watch of a resource, which has the fields of all their specs.
     """
 
     resource: APIResource
@@ -39,7 +39,7 @@ class WatchSpec(msgspec.Struct, frozen=True):
 
 
 def watched_fields(specs: Iterable[WatchSpec]) -> frozenset[str]:
-    """The fields that one watch for all of these must deliver; empty for whole objects."""
+    """The fields that a shared watch must deliver for these specs; empty for whole objects."""
     fields = frozenset[str]().union(*(each.fields for each in specs))
     return frozenset() if fields >= ALL_FIELDS else fields
 
@@ -52,15 +52,16 @@ class Enqueue(msgspec.Struct, frozen=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """Nothing is left to do until something changes; the findings of this reconcile may enqueue other keys."""
+    """Nothing is left to do until an object changes. ``enqueues``: other keys that must be reconciled now."""
 
     enqueues: Sequence[Enqueue] = ()
 
 
 class RequeueWithBackoff(msgspec.Struct, frozen=True):
-    """The reconcile failed: try again, with back-off."""
+    """The reconcile failed: try again, with back-off. ``enqueues``: other keys that must be reconciled now."""
 
     error: str
+    enqueues: Sequence[Enqueue] = ()
 
 
 class RequeueAfter(msgspec.Struct, frozen=True):
@@ -71,6 +72,17 @@ class RequeueAfter(msgspec.Struct, frozen=True):
 
 Result = Done | RequeueWithBackoff | RequeueAfter
 ReconcileSteps = Generator[Effect, EffectResponse, Result]
+
+
+def with_enqueues(result: Result, key: Key, enqueues: Sequence[Enqueue]) -> Result:
+    """The result of the reconciliation of ``key``, together with other keys that must be reconciled now."""
+    match result:
+        case Done(own):
+            return Done([*own, *enqueues])
+        case RequeueWithBackoff(error, own):
+            return RequeueWithBackoff(error, [*own, *enqueues])
+        case RequeueAfter(after_s):
+            return Done([Enqueue(key, after_s), *enqueues]) if enqueues else result
 
 
 def yield_each(effects: Iterable[Effect]) -> Generator[Effect, EffectResponse, None]:

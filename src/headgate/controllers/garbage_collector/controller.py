@@ -1,9 +1,9 @@
 """The garbage collector: it deletes objects whose owners are gone, with the propagation policy of their owners.
 
-It watches the metadata of every deletable resource and keeps the ownership graph (``graph.py``). The graph is only a
-reason to check: before a deletion, the collector reads the object and each of its owners from the server. Owners that
-are known to be absent are cached; a uid never comes back, so an entry stays true, and the least recently used entry is
-evicted. ``operations.py`` has the steps of a deletion.
+It watches the metadata of every deletable resource and keeps the ownership graph (``graph.py``). The graph only selects
+the objects to check: before a deletion, the collector reads the object and each of its owners from the API server.
+Owners that do not exist are cached; a uid is never used again, so an entry stays valid. The least recently used entry
+is evicted. ``operations.py`` has the steps of a deletion.
 """
 
 from __future__ import annotations
@@ -84,7 +84,11 @@ class _ClusterScopedWithNamespacedOwner(msgspec.Struct, frozen=True):
 
 
 class _Owners(msgspec.Struct, frozen=True):
-    """The owner references of an object, by the state of the owners."""
+    """The owner references of an object by the state of the owners, with the names of kube-controller-manager.
+
+    The owners of ``solid`` exist, those of ``dangling`` do not, those of ``waiting`` are being deleted in the
+    foreground.
+    """
 
     solid: list[OwnerReference]
     dangling: list[OwnerReference]
@@ -99,10 +103,10 @@ class GarbageCollector(Controller):
         self._served = DiscoveredKinds()
         self._kinds: dict[APIResource, Any] = {}
         self._absent: Final = AbsentOwnerCache()
-        self._parked: Final[dict[_UnservedOwnerKind, set[Key]]] = {}
-        self._former: Final[dict[tuple[str, str], APIResource]] = {}
+        self._parked: Final[dict[_UnservedOwnerKind, set[Key]]] = {}  # keys that wait until the kind is served
+        self._former_resources: Final[dict[tuple[str, str], APIResource]] = {}
 
-    # -- events in -------------------------------------------------------------------------------------------------
+    # -- watch events ----------------------------------------------------------------------------------------------
 
     def watches(self) -> Iterable[WatchSpec]:
         return [WatchSpec(resource, frozenset(METADATA)) for resource in self._kinds]
@@ -110,7 +114,7 @@ class GarbageCollector(Controller):
     def discovered(self, served: DiscoveredKinds) -> Iterable[Enqueue]:
         for name, row in self._served.by_name.items():
             if name not in served.by_name:
-                self._former[name] = row.resource
+                self._former_resources[name] = row.resource
         self._served = served
         before, self._kinds = (
             self._kinds,
@@ -136,21 +140,21 @@ class GarbageCollector(Controller):
         self._absent.add(OwnerIdentity(node.kind.api_version, node.kind.kind, node.namespace, node.name, uid))
         return _enqueue_all(self.graph.removed(resource, uid))
 
-    # -- work ------------------------------------------------------------------------------------------------------
+    # -- reconcile -------------------------------------------------------------------------------------------------
 
     def reconcile(self, key: CollectorKey, now_s: float) -> ReconcileSteps:
         match key:
             case AttemptToDelete(uid):
-                return (yield from self._attempt(key, uid))
+                return (yield from self._attempt_to_delete(key, uid))
             case AttemptToOrphan(uid):
-                return (yield from self._orphan(uid))
-            case VerifyOwner(claim):
-                return (yield from self._verify(key, claim))
+                return (yield from self._attempt_to_orphan(uid))
+            case VerifyOwner(identity):
+                return (yield from self._verify_owner(key, identity))
             case ReportInvalidOwnerNamespace(uid, owner_uid):
-                return (yield from self._report(uid, owner_uid))
+                return (yield from self._report_invalid_owner(uid, owner_uid))
 
-    def _verify(self, key: Key, identity: OwnerIdentity) -> ReconcileSteps:
-        """An owner that was never observed: it does not exist, or its watch is late."""
+    def _verify_owner(self, key: Key, identity: OwnerIdentity) -> ReconcileSteps:
+        """Reads an owner that was never observed: it does not exist, or its watch event is late."""
         if not self.graph.dependents_of_unknown(identity):
             return Done()
         found = yield from self._look_up(identity)
@@ -160,10 +164,11 @@ class GarbageCollector(Controller):
             return self._park(found, key)
         if found is None:
             return Done(list(_enqueue_all(self.graph.absent(identity))))
-        # It exists, so the watch will deliver it, or its deletion. The requeue covers a missed event.
-        return RequeueWithBackoff("not heard of yet") if self.graph.dependents_of_unknown(identity) else Done()
+        # The owner exists, so the watch will deliver it or its deletion. The requeue is for a missed event.
+        problem = "the owner exists, but its watch event has not arrived yet"
+        return RequeueWithBackoff(problem) if self.graph.dependents_of_unknown(identity) else Done()
 
-    def _attempt(self, key: Key, uid: str) -> ReconcileSteps:
+    def _attempt_to_delete(self, key: Key, uid: str) -> ReconcileSteps:
         node = self.graph.get(uid)
         if node is None or (node.deleting and not node.waiting):
             return Done()
@@ -184,9 +189,9 @@ class GarbageCollector(Controller):
             return Done()
         if isinstance(owners, _UnservedOwnerKind):
             return self._park(owners, key)
-        return (yield from self._act(node, live, owners))
+        return (yield from self._delete_or_drop_owners(node, live, owners))
 
-    def _act(self, node: OwnerGraphNode, live: Object, owners: _Owners) -> ReconcileSteps:
+    def _delete_or_drop_owners(self, node: OwnerGraphNode, live: Object, owners: _Owners) -> ReconcileSteps:
         gone = [each.uid for each in (*owners.dangling, *owners.waiting)]
         if owners.solid:
             if not gone:
@@ -216,7 +221,7 @@ class GarbageCollector(Controller):
             return _result_of((yield from operations.unblock_owners(node, live)))
         return Done([Enqueue(AttemptToDelete(each.uid)) for each in blocking if not each.waiting])
 
-    def _orphan(self, uid: str) -> ReconcileSteps:
+    def _attempt_to_orphan(self, uid: str) -> ReconcileSteps:
         node = self.graph.get(uid)
         if node is None or not node.orphaning:
             return Done()
@@ -227,10 +232,10 @@ class GarbageCollector(Controller):
             problem = yield from operations.remove_finalizer(node, ORPHAN)
         return _result_of(problem)
 
-    def _report(self, uid: str, owner_uid: str) -> ReconcileSteps:
+    def _report_invalid_owner(self, uid: str, owner_uid: str) -> ReconcileSteps:
         node = self.graph.get(uid)
-        named = next((each for each in node.owners if each.uid == owner_uid), None) if node else None
-        if node is None or named is None:
+        owner = next((each for each in node.owners if each.uid == owner_uid), None) if node else None
+        if node is None or owner is None:
             return Done()
         reference = {
             "kind": node.kind.kind,
@@ -239,8 +244,8 @@ class GarbageCollector(Controller):
             "uid": uid,
             "apiVersion": node.kind.api_version,
         }
-        owner = f"[{named.api_version}/{named.kind}, namespace: {node.namespace}, name: {named.name}, uid: {named.uid}]"
-        text = f'ownerRef {owner} does not exist in namespace "{node.namespace}"'
+        fields = f"{owner.api_version}/{owner.kind}, namespace: {node.namespace}, name: {owner.name}, uid: {owner.uid}"
+        text = f'ownerRef [{fields}] does not exist in namespace "{node.namespace}"'
         yield EmitEvent(reference, "Warning", "OwnerRefInvalidNamespace", text, _COMPONENT)
         return Done()
 
@@ -292,9 +297,9 @@ class GarbageCollector(Controller):
     def _look_up_former(
         self, identity: OwnerIdentity
     ) -> Generator[Effect, EffectResponse, RequeueWithBackoff | _UnservedOwnerKind | None]:
-        """An owner whose kind is no longer served. If its definition is deleted, so are all its objects, observed or
-        not. If the definition exists, it may be served again."""
-        former = self._former.get((identity.api_version, identity.kind))
+        """Decides about an owner whose kind is no longer served. If the definition of the kind is deleted, all its
+        objects are deleted, too. If the definition exists, the kind may be served again."""
+        former = self._former_resources.get((identity.api_version, identity.kind))
         if former is None:
             return _UnservedOwnerKind(identity.api_version, identity.kind)
         response = yield Get(CUSTOM_RESOURCE_DEFINITIONS, "", f"{former.plural}.{former.group}", METADATA)
@@ -304,7 +309,7 @@ class GarbageCollector(Controller):
         if not response.ok:
             return RequeueWithBackoff(response.message)
         if "deletionTimestamp" in response.body["metadata"]:
-            return RequeueWithBackoff("its definition is about to go")
+            return RequeueWithBackoff("the definition of the owner's kind is being deleted")
         return _UnservedOwnerKind(identity.api_version, identity.kind)
 
     def _park(self, kind: _UnservedOwnerKind, key: Key) -> Done:

@@ -1,9 +1,9 @@
 """The ownership graph: every observed object, by uid, with its owners and its dependents.
 
-The input is metadata; the output is the keys to process (:data:`CollectorKey`). The graph decides nothing: its data may
-be stale, incomplete or out of order across kinds, and ``controller.py`` asks the server before it acts. An owner that
-was never observed, or that a reference names wrongly, is an :class:`OwnerIdentity`: it stays unverified until the
-server reports that there is no such object, or until the object is observed.
+The input is the metadata of watched objects; the output is the keys to process (:data:`CollectorKey`). The data may be
+stale, incomplete or out of order across kinds, so ``controller.py`` reads objects from the API server before it acts.
+An owner that was never observed, or whose reference has a wrong name, kind or namespace, is an :class:`OwnerIdentity`.
+It stays unverified until the API server reports that there is no such object, or until the object is observed.
 
 An object may name tens of thousands of owners, and an owner may have more dependents. The keys are therefore iterators
 that are read in parts, and the graph may receive other changes between two parts. The edges are complete when a method
@@ -107,7 +107,7 @@ class AttemptToOrphan(msgspec.Struct, frozen=True, gc=False):
 
 
 class VerifyOwner(msgspec.Struct, frozen=True, gc=False):
-    """Ask the server whether this owner exists."""
+    """Read from the server whether this owner exists."""
 
     owner: OwnerIdentity
 
@@ -142,10 +142,10 @@ class OwnershipGraph:
     def __init__(self) -> None:
         self._nodes: Final[dict[str, OwnerGraphNode]] = {}
         self._dependents: Final[dict[str, dict[str, None]]] = {}  # in the order of observation
-        self._blocking: Final[dict[str, dict[str, None]]] = {}  # those of them that say so
+        self._blocking: Final[dict[str, dict[str, None]]] = {}  # dependents with ``blockOwnerDeletion``
         self._unknown_owners: Final[dict[str, dict[OwnerIdentity, set[str]]]] = {}  # by the owner's uid
 
-    # -- asking ----------------------------------------------------------------------------------------------------
+    # -- lookups ---------------------------------------------------------------------------------------------------
 
     def get(self, uid: str) -> OwnerGraphNode | None:
         return self._nodes.get(uid)
@@ -183,7 +183,7 @@ class OwnershipGraph:
     def is_without_edges(self) -> bool:
         return not self._dependents and not self._blocking and not self._unknown_owners
 
-    # -- hearing ---------------------------------------------------------------------------------------------------
+    # -- changes ---------------------------------------------------------------------------------------------------
 
     def applied(self, kind: DiscoveredKind, metadata: Object) -> Iterator[CollectorKey]:
         owners = owner_references(metadata)
@@ -226,10 +226,10 @@ class OwnershipGraph:
         return chain.from_iterable([self.removed(node.resource, node.uid) for node in nodes])
 
     def absent(self, identity: OwnerIdentity) -> Iterator[CollectorKey]:
-        """The server knows no such owner: its dependents are enqueued."""
+        """The server has no such owner: its dependents are enqueued."""
         return map(AttemptToDelete, sorted(self._remove_unknown(identity)))
 
-    # -- wiring ----------------------------------------------------------------------------------------------------
+    # -- edges -----------------------------------------------------------------------------------------------------
 
     def _attempts(self, owner_uid: str) -> Iterator[CollectorKey]:
         """A key for each present dependent."""
@@ -263,7 +263,7 @@ class OwnershipGraph:
             self._dependents.setdefault(reference.uid, {})[node.uid] = None
             if reference.blocks:
                 self._blocking.setdefault(reference.uid, {})[node.uid] = None
-        return chain(self._unblocked(lost), self._dependents_of_unknown(node, owners, before))
+        return chain(self._unblocked(lost), self._check_owners(node, owners, before))
 
     def _unblocked(self, lost: Iterable[OwnerReference]) -> Iterator[CollectorKey]:
         for reference in lost:
@@ -271,7 +271,7 @@ class OwnershipGraph:
             if owner is not None and owner.waiting and not self.is_blocked(owner):
                 yield AttemptToDelete(owner.uid)
 
-    def _dependents_of_unknown(
+    def _check_owners(
         self, node: OwnerGraphNode, owners: tuple[OwnerReference, ...], before: Collection[OwnerReference]
     ) -> Iterator[CollectorKey]:
         for checked, reference in enumerate(owners):

@@ -16,9 +16,10 @@ from headgate.kube.object_meta import is_owned_by
 
 Object = dict[str, Any]
 Problem = str | None
+"""An error text, or None after success."""
 Operation = Generator[Effect, EffectResponse, Problem]
 
-# What the collector reads of an object.
+# The fields that the collector reads of an object.
 METADATA: Final = ("metadata.ownerReferences", "metadata.finalizers", "metadata.deletionTimestamp")
 
 _MAX_TRIES: Final = 5
@@ -40,7 +41,7 @@ def delete(node: OwnerGraphNode, live: Object, policy: str) -> Operation:
     if changed["uid"] != node.uid:
         return None
     if changed.get("ownerReferences") != live.get("ownerReferences"):
-        return "its owners changed meanwhile"
+        return "the owner references of the object changed during the deletion"
     # Other fields changed. An object that changes all the time must be deleted, too.
     options = {"propagationPolicy": policy, "preconditions": {"uid": node.uid}}
     return _problem((yield Delete(node.resource, node.namespace, node.name, options)))

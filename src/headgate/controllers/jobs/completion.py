@@ -1,4 +1,6 @@
-"""Whether a Job has finished, and why. An earlier decision stays; then failure takes precedence over success.
+"""Whether a Job has finished, and why.
+
+A decision that the status already has is not changed. A new failure takes precedence over a new success.
 
 A job finishes in two steps: the *target* condition (``FailureTarget``, ``SuccessCriteriaMet``) as soon as it is known,
 the final condition (``Failed``, ``Complete``) when every pod has ended and been counted. ``status.py`` writes the
@@ -13,7 +15,6 @@ from typing import Any, Final
 import msgspec
 
 from headgate.controllers.jobs import policies
-from headgate.controllers.jobs import policies as success
 from headgate.controllers.jobs.job_pods import JobPod
 from headgate.controllers.jobs.pod_summary import JobPodSummary
 from headgate.controllers.jobs.spec import JobSpec
@@ -52,7 +53,8 @@ def decide(
     summary: JobPodSummary,
     deadline_left_s: float | None,
 ) -> FinishedCondition | None:
-    """Whether the job has finished, before pods are created or deleted. Reached completions are found afterwards."""
+    """Why the job has finished; None if it has not. The controller calls it before it creates or deletes pods, and
+    :func:`is_complete` afterwards."""
     return next(_finished_conditions(spec, status, members, summary, deadline_left_s), None)
 
 
@@ -80,12 +82,12 @@ def _finished_conditions(
         yield _TOO_MANY_INDEXES
     if failed > 0 and failed + len(summary.completed) >= spec.indexes:
         yield _FAILED_INDEXES
-    if spec.is_indexed and (met := success.met_success_policy(spec.success_rules, spec.indexes, summary.completed)):
+    if spec.is_indexed and (met := policies.met_success_policy(spec.success_rules, spec.indexes, summary.completed)):
         yield FinishedCondition(SUCCESS, "SuccessPolicy", met)
 
 
 def is_complete(spec: JobSpec, summary: JobPodSummary, active: int) -> bool:
-    """Without a number of completions, one success is enough, and running pods may finish."""
+    """Whether enough pods have succeeded and none is active. Without ``completions`` one success is enough."""
     needed = 1 if spec.completions is None else spec.completions
     return active == 0 and summary.succeeded >= needed
 

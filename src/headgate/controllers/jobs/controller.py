@@ -1,7 +1,7 @@
 """The Job controller: watches jobs and pods, and enqueues jobs. ``job_reconciler.py`` reconciles them.
 
-A job is enqueued when it changes, shortly after its pods change (they change in bursts), and when a time is over that
-it waits for. ``orphan_pods.py`` removes the finalizer of tracked pods that no job will count.
+A job is enqueued when it changes, shortly after its pods change, so that many changes lead to one reconcile, and when a
+time that it waits for has passed. ``orphan_pods.py`` removes the finalizer of tracked pods that no job will count.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class JobController(Controller):
     def watches(self) -> Iterable[WatchSpec]:
         return WatchSpec(JOBS, ALL_FIELDS), WatchSpec(PODS, _POD_FIELDS)
 
-    # -- events in -------------------------------------------------------------------------------------------------
+    # -- watch events ----------------------------------------------------------------------------------------------
 
     def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
         return self._pod_applied(obj) if resource == PODS else self._job_applied(obj)
@@ -92,12 +92,12 @@ class JobController(Controller):
     def _job_applied(self, job: Object) -> Iterable[Enqueue]:
         known = self._cache.owner((job["metadata"]["namespace"], job["metadata"]["name"]))
         if known is not None and resource_version_of(known) == resource_version_of(job):
-            return ()  # the watch event of an own write, which was based on the last version
+            return ()  # the watch event of this controller's own write, whose response is already in the cache
         keys = self._cache.owner_applied(job)
         if not keys or not is_finished(job):
             return [Enqueue(key) for key in keys]
-        left = sorted(self._cache.dependents(job["metadata"]["uid"]).items())
-        return [Enqueue(_OrphanPod(uid)) for uid, pod in left if orphan_pods.is_orphan(self._cache, pod)]
+        remaining = sorted(self._cache.dependents(job["metadata"]["uid"]).items())
+        return [Enqueue(_OrphanPod(uid)) for uid, pod in remaining if orphan_pods.is_orphan(self._cache, pod)]
 
     def _pod_applied(self, pod: Object) -> Iterable[Enqueue]:
         enqueues = self._enqueue_batched(self._cache.dependent_applied(pod))
@@ -105,7 +105,7 @@ class JobController(Controller):
             enqueues.append(Enqueue(_OrphanPod(pod["metadata"]["uid"]), _BATCH_S))
         return enqueues
 
-    # -- work ------------------------------------------------------------------------------------------------------
+    # -- reconcile -------------------------------------------------------------------------------------------------
 
     def reconcile(self, key: Key | _OrphanPod | _DeletedJob, now_s: float) -> ReconcileSteps:
         match key:
@@ -148,7 +148,8 @@ class JobController(Controller):
         return None if is_finished(job) else job
 
     def _enqueue_batched(self, keys: Iterable[Key]) -> list[Enqueue]:
-        """Delays the reconcile, because pods change in bursts; longer for larger jobs."""
+        """Delays the reconcile, so that the changes of many pods lead to one reconcile. The delay is longer for jobs
+        with more pods."""
         return [Enqueue(key, _BATCH_S + _BATCH_PER_POD_S * self._size(key)) for key in keys]
 
     def _size(self, key: Key) -> int:

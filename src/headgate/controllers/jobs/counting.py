@@ -21,7 +21,7 @@ from headgate.controllers.jobs.spec import JobSpec
 Object = dict[str, Any]
 
 MAX_AT_ONCE: Final = 500
-"""Keeps the uids in a status below about 20 KB."""
+"""How many pods one pass counts. With this limit the uids in a status take less than about 20 KB."""
 
 
 class TerminatedPodCounts(msgspec.Struct, frozen=True):
@@ -63,7 +63,7 @@ class FinalizerRemovalPolicy(msgspec.Struct, frozen=True):
     """The job has finished, or is being deleted."""
     as_failed: bool = False
     """Pods that have not ended count as failed."""
-    held: frozenset[str] = frozenset()
+    awaiting_replacement: frozenset[str] = frozenset()
     """Uids of failed pods that stay until they are replaced, because they record the failures of their index."""
 
 
@@ -83,7 +83,8 @@ def count(
     members: Collection[JobPod],
     removal_policy: FinalizerRemovalPolicy,
 ) -> CountingResult:
-    """``counted``: the indexes that the status already has. ``counts`` has no uids of pods without the finalizer."""
+    """Adds the uids of finished pods to the counts. ``counts``: without the uids of pods that have lost the finalizer.
+    ``counted``: the succeeded indexes that the status already has."""
     succeeded, failed = list(counts.uncounted_succeeded), list(counts.uncounted_failed)
     known_succeeded, known_failed = frozenset(succeeded), frozenset(failed)
     indexes: list[int] = []
@@ -116,4 +117,4 @@ def _in_order(spec: JobSpec, members: Iterable[JobPod]) -> list[JobPod]:
 def _may_remove(spec: JobSpec, member: JobPod, removal_policy: FinalizerRemovalPolicy) -> bool:
     if removal_policy.all_pods or member.phase == "Succeeded":
         return True
-    return not member.is_active and member.has_failed(spec) and member.uid not in removal_policy.held
+    return not member.is_active and member.has_failed(spec) and member.uid not in removal_policy.awaiting_replacement

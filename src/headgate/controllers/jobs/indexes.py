@@ -1,6 +1,6 @@
 """Sets of completion indexes as the API writes them: ``0,3-7,9``.
 
-A set is kept as ranges, so that a job of a hundred thousand indexes costs what its text costs.
+A set is kept as ranges, so its size is that of its text, also for a Job with a hundred thousand indexes.
 ``apimachinery/validation/workloads/completion_indexes.py`` validates such a text; here, an invalid part is skipped.
 """
 
@@ -88,7 +88,7 @@ def _joined(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 
 def _text(first: int, last: int) -> str:
-    """Two neighbours are listed separately: ``3,4``, but ``3-5``."""
+    """Two consecutive indexes are listed separately: ``3,4``, but ``3-5``."""
     if first == last:
         return str(first)
     return f"{first}{',' if last == first + 1 else '-'}{last}"

@@ -1,6 +1,6 @@
 """A pod of a Job: its completion index, whether it still counts, when it ended.
 
-The finalizer says whether a pod has been counted: while it is present, the pod is *tracked*, and cannot be removed.
+While a pod has the finalizer :data:`TRACKING`, it is *tracked*: it has not been counted yet, and cannot be removed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class JobPod(msgspec.Struct, frozen=True):
     name: str
     phase: str
     is_being_deleted: bool
-    """Whether it was deleted, by any client."""
+    """Whether a client has deleted it; its deletion may not be complete."""
     is_tracked: bool
     index: int
     is_active: bool
@@ -59,7 +59,7 @@ class JobPod(msgspec.Struct, frozen=True):
 
     @property
     def failures_before(self) -> int:
-        """How many pods of its index failed before it; recorded at its creation."""
+        """How many pods of the same index had failed when this pod was created, by its annotation."""
         return _count(self.pod, INDEX_FAILURES)
 
     @property
@@ -74,7 +74,8 @@ class JobPod(msgspec.Struct, frozen=True):
 
     @property
     def finished_s(self) -> float:
-        """When it ended, by the best available source: containers, Ready condition, deletion, creation."""
+        """When the pod ended. The first available source is used: the end of its containers, its Ready condition, its
+        deletion, its creation."""
         for source in (_containers_ended_s, _unready_since_s, _deleted_s):
             time_s = source(self.pod)
             if time_s is not None:
@@ -101,7 +102,7 @@ def job_pod_of(pod: Object, is_being_deleted: bool) -> JobPod:
 
 
 class JobPodCache:
-    """Parsed pods of jobs, each parsed once per state: large jobs have many pods that did not change."""
+    """The parsed pods of jobs. A pod is parsed again only after it has changed, because large jobs have many pods."""
 
     def __init__(self, cache: OwnershipCache) -> None:
         self._cache: Final = cache

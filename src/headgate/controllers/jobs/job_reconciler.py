@@ -1,4 +1,4 @@
-"""One reconcile of one Job, from the cached state to the writes. ``controller.py`` says when.
+"""One reconcile of one Job, from the cached state to the writes. ``controller.py`` calls it.
 
 The steps: sum up the pods and decide whether the job has finished; delete or create pods; write the status with the
 uids of finished pods; remove their finalizers; write the counts and, when all pods are counted, the final condition.
@@ -33,11 +33,12 @@ Object = dict[str, Any]
 
 COMPONENT: Final = "job-controller"
 _IMMEDIATELY: Final = 0.0
-_REPLACED_S: Final = 0.02
+_COUNT_REPLACED_PODS_S: Final = 0.02
+"""How soon the failed pods are counted that have just been replaced."""
 
 
 class JobReconciler:
-    """Keeps the findings of one reconcile; only the back-off record outlives it."""
+    """The state of one reconcile. Only the back-off record is kept for the next one."""
 
     def __init__(
         self,
@@ -62,7 +63,7 @@ class JobReconciler:
         self._terminated: Final = read_counts(self._status)
         self._summary: Final = summarize_pods(self._spec, self._status, self._terminated, self._members)
         self.record: Final = backoff.record_after(record, self._summary.new_succeeded, self._summary.new_failed)
-        """The record to keep when the status that it belongs to is written."""
+        """The back-off record after the pods of this reconcile. The caller keeps it only if the status was written."""
         self._finished: FinishedCondition | None = None
         self._problem: str | None = None
         self._requeue_after_s: float | None = None
@@ -98,7 +99,7 @@ class JobReconciler:
         """Deletes all active pods. They keep their finalizers, because they must be counted."""
         live_counts = yield from self._delete_pods(live_counts, self._summary.active)
         if live_counts.active:
-            self._finished = None  # not finished while a pod runs
+            self._finished = None  # the job has not finished while a pod runs
         return live_counts
 
     def _manage_pods(self, live_counts: LivePodCounts) -> Generator[Effect, EffectResponse, LivePodCounts]:
@@ -108,15 +109,15 @@ class JobReconciler:
             return (yield from self._delete_surplus_pods(live_counts, planned))
         if not planned.creates:
             return live_counts
-        held = self._summary.held
+        awaiting = self._summary.awaiting_replacement
         bodies = [
-            pod_body(self._job, self._spec, each, held.get(each), self._random_suffix()) for each in planned.creates
+            pod_body(self._job, self._spec, each, awaiting.get(each), self._random_suffix()) for each in planned.creates
         ]
         created = yield from dependents.create_dependents(self._cache, self._job, bodies)
         if not created.stop:
             self._problem = self._problem or created.problem
-        if any(index in held for index in planned.creates):
-            self._requeue_after(_REPLACED_S)  # the failed pods that were replaced may be counted now
+        if any(index in awaiting for index in planned.creates):
+            self._requeue_after(_COUNT_REPLACED_PODS_S)  # the failed pods that were replaced may be counted now
         return msgspec.structs.replace(live_counts, active=live_counts.active + created.count)
 
     def _delete_surplus_pods(
@@ -126,8 +127,8 @@ class JobReconciler:
         tracked = [each.pod for each in planned.deletes if each.is_tracked]
         removed = yield from orphan_pods.remove_finalizers(self._cache, tracked, if_unchanged=True)
         self._problem = self._problem or removed.problem
-        free = [each for each in planned.deletes if not each.is_tracked or each.uid in removed.uids]
-        return (yield from self._delete_pods(live_counts, free))
+        untracked = [each for each in planned.deletes if not each.is_tracked or each.uid in removed.uids]
+        return (yield from self._delete_pods(live_counts, untracked))
 
     def _delete_pods(
         self, live_counts: LivePodCounts, members: Sequence[JobPod]
@@ -152,10 +153,10 @@ class JobReconciler:
         removal_policy = FinalizerRemovalPolicy(
             all_pods=is_terminating or self._finished is not None,
             as_failed=self._finished is not None and self._finished.is_failure,
-            held=frozenset(each.uid for each in self._summary.held.values()),
+            awaiting_replacement=frozenset(each.uid for each in self._summary.awaiting_replacement.values()),
         )
-        settled = self._terminated.after_removal(tracked)
-        count = counting.count(self._spec, settled, self._summary.counted_indexes, self._members, removal_policy)
+        terminated = self._terminated.after_removal(tracked)
+        count = counting.count(self._spec, terminated, self._summary.counted_indexes, self._members, removal_policy)
         completed = self._summary.completed | count.succeeded_indexes
         failed = self._summary.failed_indexes
         written = status.with_terminated(self._status, self._spec, count.counts, completed, failed)
@@ -168,26 +169,29 @@ class JobReconciler:
         self._problem = self._problem or removed.problem
         if removed.had_missing or count.has_more:
             self._requeue_after(_IMMEDIATELY)
-        settled = count.counts.after_removal(tracked - removed.uids)
-        written = status.with_terminated(written, self._spec, settled, completed, failed)
-        is_over = (
-            not count.has_more and removed.problem is None and settled.uncounted == 0 and live_counts.terminating == 0
+        terminated = count.counts.after_removal(tracked - removed.uids)
+        written = status.with_terminated(written, self._spec, terminated, completed, failed)
+        all_counted = (
+            not count.has_more
+            and removed.problem is None
+            and terminated.uncounted == 0
+            and live_counts.terminating == 0
         )
-        if self._finished is None or not is_over:
+        if self._finished is None or not all_counted:
             return (yield from self._write(written))
         result = yield from self._write(status.with_final_condition(written, self._finished, self._now))
         if result is None:
             yield from self._emit_finished(self._finished)
         return result
 
-    def _write(self, wanted: Object) -> Generator[Effect, EffectResponse, Result | None]:
+    def _write(self, new_status: Object) -> Generator[Effect, EffectResponse, Result | None]:
         """Writes the status if it changed. Returns a result if the reconcile ends here."""
         metadata = self._job["metadata"]
         before = self._job.get("status") or {}
-        if wanted == before:
+        if new_status == before:
             return None
         response = yield Replace(
-            JOBS, metadata["namespace"], metadata["name"], {**self._job, "status": wanted}, "status"
+            JOBS, metadata["namespace"], metadata["name"], {**self._job, "status": new_status}, "status"
         )
         if response.missing:
             return Done()
@@ -196,11 +200,11 @@ class JobReconciler:
         self._job = response.body
         self._cache.owner_applied(response.body)
         self.is_written = True
-        if before.get("conditions") != wanted.get("conditions"):
-            yield from self._emit_suspension(before, wanted)
+        if before.get("conditions") != new_status.get("conditions"):
+            yield from self._emit_suspension(before, new_status)
         return None
 
-    # -- telling ---------------------------------------------------------------------------------------------------
+    # -- Events ----------------------------------------------------------------------------------------------------
 
     def _emit_suspension(self, before: Object, written: Object) -> Generator[Effect, EffectResponse, None]:
         if status.suspension(before) != status.suspension(written):
@@ -220,7 +224,7 @@ class JobReconciler:
     def _event(self, kind: Literal["Normal", "Warning"], reason: str, message: str) -> EmitEvent:
         return EmitEvent(pods.object_reference(self._job, KIND), kind, reason, message, COMPONENT)
 
-    # -- when to look again ----------------------------------------------------------------------------------------
+    # -- result ----------------------------------------------------------------------------------------------------
 
     def _requeue_after(self, after_s: float | None) -> None:
         if after_s is not None:

@@ -1,7 +1,7 @@
 """Removes the tracking finalizer from pods that have been counted, and from pods that no job will count.
 
-The latter are pods without a controller, and pods whose job is gone or has finished. Before the finalizer is removed
-because the job is unknown, the server is asked: the watch of the job may be late.
+A pod that no job will count has no controller, or its job is deleted or has finished. If the job of a pod is not in the
+cache, it is read from the API server before the finalizer is removed, because the watch may be late.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class FinalizersRemoved(msgspec.Struct, frozen=True):
 def remove_finalizers(
     cache: OwnershipCache, pods: Sequence[Object], *, if_unchanged: bool = False
 ) -> Generator[Effect, EffectResponse, FinalizersRemoved]:
-    """``if_unchanged``: only of pods that have not changed, because a pod that ended meanwhile must be counted."""
+    """``if_unchanged``: pods that have changed since they were read keep the finalizer, because a pod that has ended
+    since then must be counted."""
     if not pods:
         return FinalizersRemoved(frozenset(), False, None)
     responses = yield ParallelRequests(tuple(_patch(each, if_unchanged) for each in pods))
@@ -79,7 +80,7 @@ def release_orphan(cache: OwnershipCache, uid: str) -> ReconcileSteps:
         if not response.ok and not response.missing:
             return RequeueWithBackoff(response.message)
         if response.ok and response.body["metadata"]["uid"] == controller["uid"]:
-            return Done()  # the event of its job, or of its deletion, enqueues it again
+            return Done()  # the watch event of the job, or of its deletion, enqueues the pod again
     removed = yield from remove_finalizers(cache, [pod])
     return Done() if removed.problem is None else RequeueWithBackoff(removed.problem)
 

@@ -1,8 +1,9 @@
 """Which pods of a Job to create or delete, and how long to wait first. One pass deletes or creates, never both.
 
-Of too many active pods, the least advanced is deleted first: without a node before with one, pending before running,
-not ready before ready, ready for a short time before long, often restarted before seldom, young before old; equal pods
-by name. One pod works on an index at a time: a pod with a duplicate index or an index out of range is always deleted.
+If there are too many active pods, the least advanced ones are deleted first: pods without a node before pods with one,
+pending before running, not ready before ready, those that became ready last, those that restarted most often, and the
+youngest; equal pods in the order of their names. Only one pod works on an index: a pod with a duplicate index or an
+index out of range is always deleted.
 ``backoff.py`` computes the wait, ``job_reconciler.py`` performs the plan.
 """
 
@@ -51,8 +52,8 @@ def _restarts(pod: Object) -> tuple[int, int]:
     sidecar_names = sidecars(pod)
     initial = (each for each in status.get("initContainerStatuses") or () if each.get("name") in sidecar_names)
     lists = (status.get("containerStatuses") or (), initial)
-    most, most_beside = (max((each.get("restartCount", 0) for each in statuses), default=0) for statuses in lists)
-    return -most, -most_beside
+    most, most_of_sidecars = (max((each.get("restartCount", 0) for each in statuses), default=0) for statuses in lists)
+    return -most, -most_of_sidecars
 
 
 MAX_AT_ONCE: Final = 500
@@ -73,12 +74,12 @@ def plan_pods(
 ) -> JobPodPlan:
     if spec.is_suspended:
         return JobPodPlan(deletes=tuple(_pods_to_delete(spec, summary.active, len(summary.active))))
-    wanted = _wanted_active(spec, summary)
-    deletes = tuple(_pods_to_delete(spec, summary.active, max(0, len(summary.active) - wanted)))
+    desired = _desired_active(spec, summary)
+    deletes = tuple(_pods_to_delete(spec, summary.active, max(0, len(summary.active) - desired)))
     if deletes:
         return JobPodPlan(deletes=deletes[:MAX_AT_ONCE], has_more=len(deletes) > MAX_AT_ONCE)
     terminating = summary.terminating if spec.replaces_only_failed else 0
-    missing = wanted - terminating - len(summary.active)
+    missing = desired - terminating - len(summary.active)
     if missing <= 0:
         return JobPodPlan()
     if spec.backoff_limit_per_index is None:
@@ -89,13 +90,13 @@ def plan_pods(
     if not spec.is_indexed:
         return JobPodPlan(creates=(UNKNOWN,) * batch, has_more=missing > batch)
     pending = _unavailable_indexes(spec, summary, members).absent(batch, spec.indexes)
-    waits_s = {index: backoff.index_wait_s(summary.held.get(index), now_s) for index in pending}
+    waits_s = {index: backoff.index_wait_s(summary.awaiting_replacement.get(index), now_s) for index in pending}
     creates = tuple(index for index in pending if waits_s[index] == 0)
     waits = [wait_s for wait_s in waits_s.values() if wait_s > 0]
     return JobPodPlan(creates=creates, wait_s=min(waits, default=None), has_more=missing > batch and bool(creates))
 
 
-def _wanted_active(spec: JobSpec, summary: JobPodSummary) -> int:
+def _desired_active(spec: JobSpec, summary: JobPodSummary) -> int:
     if spec.completions is None:
         return len(summary.active) if summary.succeeded > 0 else spec.parallelism
     return max(0, min(spec.completions - summary.succeeded, spec.parallelism))

@@ -1,6 +1,6 @@
-"""The sums of a Job's pods, including finished pods that the status does not contain yet.
+"""The counts of a Job's pods, including finished pods that the status does not contain yet.
 
-A few passes over the pods; ``completion.py`` and ``pod_plan.py`` decide on the result, not on pods.
+``completion.py`` and ``pod_plan.py`` decide from these counts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class JobPodSummary(msgspec.Struct, frozen=True):
     completed: CompletionIndexes = NONE
     failed_indexes: CompletionIndexes | None = None
     """``None``: the job has no limit per index."""
-    held: Mapping[int, JobPod] = msgspec.field(default_factory=dict)
+    awaiting_replacement: Mapping[int, JobPod] = msgspec.field(default_factory=dict)
     """By index: the last failed pod of an index that waits for its next pod."""
 
 
@@ -64,18 +64,18 @@ def _with_indexes(
 ) -> JobPodSummary:
     counted = CompletionIndexes.parse(status.get("completedIndexes") or "", spec.indexes)
     completed = counted | CompletionIndexes.of({each.index for each in tracked if each.phase == "Succeeded"})
-    failed = held = None
+    failed = awaiting = None
     if spec.backoff_limit_per_index is not None:
         before = CompletionIndexes.parse(status.get("failedIndexes") or "", spec.indexes)
         failed = before | CompletionIndexes.of({each.index for each in tracked if _ends_its_index(spec, each)})
-        held = _held(spec, tracked, completed, failed, {each.index for each in summary.active})
+        awaiting = _awaiting_replacement(spec, tracked, completed, failed, {each.index for each in summary.active})
     return msgspec.structs.replace(
         summary,
         succeeded=len(completed),
         counted_indexes=counted,
         completed=completed,
         failed_indexes=failed,
-        held=held or {},
+        awaiting_replacement=awaiting or {},
     )
 
 
@@ -88,21 +88,21 @@ def _ends_its_index(spec: JobSpec, member: JobPod) -> bool:
     return match.counts and member.failures_before >= (spec.backoff_limit_per_index or 0)
 
 
-def _held(
+def _awaiting_replacement(
     spec: JobSpec,
     tracked: Iterable[JobPod],
     completed: CompletionIndexes,
     failed: CompletionIndexes,
     active: Collection[int],
 ) -> dict[int, JobPod]:
-    held: dict[int, JobPod] = {}
+    awaiting: dict[int, JobPod] = {}
     for each in tracked:
         if not each.has_failed(spec) or each.index in active or each.index in completed or each.index in failed:
             continue
-        other = held.get(each.index)
+        other = awaiting.get(each.index)
         if other is None or (_failures_of(other) <= _failures_of(each) and other.finished_s <= each.finished_s):
-            held[each.index] = each
-    return held
+            awaiting[each.index] = each
+    return awaiting
 
 
 def _failures_of(member: JobPod) -> int:

@@ -23,14 +23,15 @@ FAIL_INDEX: Final = "FailIndex"
 
 
 class FailurePolicyMatch(msgspec.Struct, frozen=True):
-    """``action`` of the rule that matched, if any; ``message`` says why the whole job fails."""
+    """``action``: that of the rule that matched; empty if none did. ``message``: why the whole job fails, for the
+    action FailJob."""
 
     action: str = ""
     message: str = ""
 
     @property
     def counts(self) -> bool:
-        """Whether the failure counts towards the limits."""
+        """Whether the failure counts towards the back-off limits."""
         return self.action != IGNORE
 
 
@@ -52,12 +53,12 @@ def match_failure_policy(rules: Iterable[Object] | None, member: JobPod) -> Fail
 
 def _by_exit_code(member: JobPod, requirement: Object) -> str | None:
     status = member.pod.get("status") or {}
-    wanted = requirement.get("containerName")
+    required = requirement.get("containerName")
     matches = _OPERATORS.get(requirement.get("operator", ""))
     for each in (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())):
         ended = (each.get("state") or {}).get("terminated")
         code = 0 if ended is None else ended.get("exitCode", 0)
-        if code == 0 or matches is None or (wanted is not None and wanted != each["name"]):
+        if code == 0 or matches is None or (required is not None and required != each["name"]):
             continue
         if matches(code, requirement.get("values") or ()):
             return f"Container {each['name']} for pod {_pod_key(member)} failed with exit code {code}"
@@ -65,9 +66,9 @@ def _by_exit_code(member: JobPod, requirement: Object) -> str | None:
 
 
 def _by_condition(member: JobPod, patterns: Iterable[Object]) -> str | None:
-    wanted = {(each["type"], each.get("status", "True")) for each in patterns}
+    required = {(each["type"], each.get("status", "True")) for each in patterns}
     for each in (member.pod.get("status") or {}).get("conditions") or ():
-        if (each.get("type"), each.get("status")) in wanted:
+        if (each.get("type"), each.get("status")) in required:
             return f"Pod {_pod_key(member)} has condition {each['type']}"
     return None
 
@@ -100,6 +101,6 @@ def _is_met(rule: _SuccessRule, completions: int, succeeded: CompletionIndexes) 
     text = rule.get("succeededIndexes")
     if text is None:
         return needed is not None and len(succeeded) >= needed
-    wanted = CompletionIndexes.parse(text, completions)
-    common = wanted.common(succeeded)
-    return bool(wanted) and (common == len(wanted) or (needed is not None and common >= needed))
+    required = CompletionIndexes.parse(text, completions)
+    common = required.common(succeeded)
+    return bool(required) and (common == len(required) or (needed is not None and common >= needed))

@@ -1,8 +1,9 @@
 """The node lifecycle controller: marks nodes that stop reporting, and taints unready nodes until they are ready again.
 
-A heartbeat is a renewed Lease or a written status; it moves a deadline and enqueues nothing. When a deadline passes,
-the node's conditions become Unknown and its pods become not ready. ``unknown_conditions.py`` and ``taints.py`` build
-the writes, ``zones.py`` decides which nodes get NoExecute taints; ``taint_eviction.py`` deletes the pods.
+A heartbeat of a node is a renewal of its Lease or a write of its status. It delays the deadline of the node and
+enqueues nothing. When the deadline passes, the controller sets the conditions of the node to Unknown and its pods to
+not ready. ``unknown_conditions.py`` and ``taints.py`` build the writes; ``zones.py`` decides which nodes get NoExecute
+taints; ``taint_eviction.py`` deletes the pods.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class _Pod(msgspec.Struct, frozen=True):
 
 
 class _Health(msgspec.Struct):
-    """State of a node that the API does not show. Mutable."""
+    """What this process has observed about a node, which is not in the API. Mutable."""
 
     node: LifecycleNode
     heartbeat_s: float
@@ -65,11 +66,11 @@ class _Health(msgspec.Struct):
     """Its pods must be marked as not ready."""
 
 
-class _Name(msgspec.Struct, frozen=True):
+class _NodeKey(msgspec.Struct, frozen=True):
     name: str
 
 
-class _Uid(msgspec.Struct, frozen=True):
+class _PodKey(msgspec.Struct, frozen=True):
     """A pod that was bound to an unready node."""
 
     uid: str
@@ -94,7 +95,7 @@ class NodeLifecycleController(Controller):
             WatchSpec(PODS, frozenset({"spec.nodeName", "status.conditions"})),
         )
 
-    # -- events in -------------------------------------------------------------------------------------------------
+    # -- watch events ----------------------------------------------------------------------------------------------
 
     def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
         if resource == LEASES:
@@ -111,7 +112,7 @@ class NodeLifecycleController(Controller):
         elif name in self._nodes and self._nodes[name].node.uid == uid:
             del self._nodes[name]
             self._deleted_nodes[name] = uid
-            return [Enqueue(_Name(name)), *self._set_zone(name, None, now_s)]
+            return [Enqueue(_NodeKey(name)), *self._set_zone(name, None, now_s)]
         return ()
 
     def _lease_applied(self, obj: Object, now_s: float) -> None:
@@ -129,7 +130,7 @@ class NodeLifecycleController(Controller):
         if known is None or known.node.uid != node.uid:
             has_heartbeat = node.heartbeat is not None or node.name in self._renewals
             self._nodes[node.name] = _Health(node, now_s if has_heartbeat else node.created_s, now_s)
-            return [Enqueue(_Name(node.name)), *self._set_zone(node.name, node, now_s)]
+            return [Enqueue(_NodeKey(node.name)), *self._set_zone(node.name, node, now_s)]
         if node.is_older_than(known.node):
             return ()
         before, known.node = known.node, node
@@ -138,7 +139,7 @@ class NodeLifecycleController(Controller):
         if (node.ready == "True") != (before.ready == "True"):
             known.unready_since_s = now_s
         enqueues = self._set_zone(node.name, node, now_s)
-        return enqueues if node.readiness == before.readiness else [Enqueue(_Name(node.name)), *enqueues]
+        return enqueues if node.readiness == before.readiness else [Enqueue(_NodeKey(node.name)), *enqueues]
 
     def _set_zone(self, name: str, node: LifecycleNode | None, now_s: float) -> list[Enqueue]:
         """Counts a node in its zone; ``None`` removes it."""
@@ -146,10 +147,10 @@ class NodeLifecycleController(Controller):
         zone, ready = (None, False) if node is None else (node.zone, node.ready == "True")
         found = self._zones.put(name, zone, ready=ready)
         if was_fully_disrupted and not self._zones.is_fully_disrupted:
-            # No heartbeat could be received, so no node counts as silent.
+            # The controller itself was probably disconnected, so missing heartbeats are not counted.
             for each in self._nodes.values():
                 each.heartbeat_s = now_s
-        return [Enqueue(_Name(each)) for each in found]
+        return [Enqueue(_NodeKey(each)) for each in found]
 
     def _pod_applied(self, obj: Object) -> Iterable[Enqueue]:
         metadata, node = obj["metadata"], (obj.get("spec") or {}).get("nodeName") or ""
@@ -164,17 +165,17 @@ class NodeLifecycleController(Controller):
         if before is not None:
             return ()
         self._on_node.add(node, pod.uid)
-        return (Enqueue(_Uid(pod.uid)),) if is_ready else ()
+        return (Enqueue(_PodKey(pod.uid)),) if is_ready else ()
 
     def _drop_pod(self, uid: str) -> None:
         pod = self._pods.pop(uid, None)
         if pod is not None:
             self._on_node.drop(pod.node, uid)
 
-    # -- work ------------------------------------------------------------------------------------------------------
+    # -- reconcile -------------------------------------------------------------------------------------------------
 
-    def reconcile(self, key: _Name | _Uid, now_s: float) -> ReconcileSteps:
-        if isinstance(key, _Uid):
+    def reconcile(self, key: _NodeKey | _PodKey, now_s: float) -> ReconcileSteps:
+        if isinstance(key, _PodKey):
             pod = self._pods.get(key.uid)
             known = None if pod is None else self._nodes.get(pod.node)
             is_unready = known is not None and known.node.ready not in ("", "True")
@@ -210,7 +211,7 @@ class NodeLifecycleController(Controller):
             if problem is not None:
                 return RequeueWithBackoff(problem)
             known.must_mark_pods = False
-        wait_s, evicts = self._eviction_turn(known, now_s)
+        wait_s, evicts = self._check_eviction(known, now_s)
         problem = yield from self._update_taints(known, now_s, evicts=evicts)
         if problem is not None:
             return RequeueWithBackoff(problem)
@@ -225,7 +226,7 @@ class NodeLifecycleController(Controller):
     def _deadline_s(self, known: _Health) -> float:
         return known.heartbeat_s + (self._config.grace_s if known.node.ready else self._config.startup_s)
 
-    def _eviction_turn(self, known: _Health, now_s: float) -> tuple[float | None, bool]:
+    def _check_eviction(self, known: _Health, now_s: float) -> tuple[float | None, bool]:
         """The time until the next check, and whether the pods of the node must be evicted."""
         node = known.node
         zone = node.zone or ("", "")
@@ -233,12 +234,12 @@ class NodeLifecycleController(Controller):
             return None, False
         if no_execute_taints(node):
             return None, True
-        settled_in_s = known.unready_since_s + self._config.monitor_s - now_s
+        allowed_in_s = known.unready_since_s + self._config.monitor_s - now_s
         next_in_s = self._zones.next_eviction_in_s(zone, now_s)
         if next_in_s is None:
             return None, False
-        if max(settled_in_s, next_in_s) > 0:
-            return max(settled_in_s, next_in_s), False
+        if max(allowed_in_s, next_in_s) > 0:
+            return max(allowed_in_s, next_in_s), False
         self._zones.record_eviction(zone, now_s)
         return None, True
 
@@ -266,7 +267,7 @@ class NodeLifecycleController(Controller):
         return self._observe_write(known, (yield Patch(NODES, "", known.node.name, body, how="merge")), now_s)
 
     def _observe_write(self, known: _Health, response: EffectResponse, now_s: float) -> str | None:
-        """Takes over the node from the response, unless the watch has shown a later version."""
+        """Stores the node of the response, unless the watch has shown a later version."""
         if not response.ok:
             return None if response.missing else response.message
         node = read(response.body)

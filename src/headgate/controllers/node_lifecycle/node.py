@@ -1,4 +1,4 @@
-"""A node as the node controllers see it: a frozen value, read from the wire."""
+"""The fields of a node that the node controllers use, as a frozen value."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class LifecycleNode(msgspec.Struct, frozen=True):
         return region, zone
 
     def is_older_than(self, other: LifecycleNode) -> bool:
-        """Whether it is an earlier version of the same node. Events may be late, and own writes are known at once."""
+        """Whether it is an earlier version of the same node: a late watch event, after the response to an own write."""
         return self.uid == other.uid and int(self.revision or 0) < int(other.revision or 0)
 
     @property

@@ -1,7 +1,7 @@
 """Deletes pods on nodes whose ``NoExecute`` taints they do not tolerate, or no longer tolerate.
 
-A pod that tolerates all taints for a limited time is deleted when the shortest of those times is over, counted from
-when the controller saw the taint; if the taint is removed before, the pod stays. :func:`stay_s` decides,
+A pod that tolerates all taints for a limited time is deleted when the shortest of those times is over. The time starts
+when the controller observes the taint; if the taint is removed before, the pod stays. :func:`stay_s` decides,
 :class:`TaintEvictionController` keeps the time. ``controller.py`` sets the taints.
 """
 
@@ -26,7 +26,7 @@ from headgate.controllers.framework.reconcile import (
 from headgate.controllers.ownership.indexes import PodsByNode
 from headgate.kube import conditions
 from headgate.kube.api_resources import NODES, PODS, APIResource
-from headgate.kube.taints import NO_EXECUTE, Taint, Toleration, tolerates
+from headgate.kube.taints import NO_EXECUTE, Taint, Toleration, TolerationIndex
 from headgate.kube.timestamps import format_time
 
 Object = dict[str, Any]
@@ -43,7 +43,7 @@ class _Pod(msgspec.Struct, frozen=True):
     tolerations: tuple[Toleration, ...]
 
 
-class _Uid(msgspec.Struct, frozen=True):
+class _PodKey(msgspec.Struct, frozen=True):
     uid: str
 
 
@@ -56,10 +56,9 @@ class _CancelledEviction(msgspec.Struct, frozen=True):
 
 def stay_s(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> float:
     """How long a pod may stay on a node with these taints: 0 not at all, infinite without a limit."""
-    longest_s = inf
+    longest_s, index = inf, TolerationIndex(tolerations)
     for taint in taints:
-        # Only the first matching toleration counts.
-        found = next((each for each in tolerations if tolerates(each, taint)), None)
+        found = index.first_match(taint)  # only the first matching toleration counts
         if found is None:
             return 0.0
         seconds = found.get("tolerationSeconds")
@@ -86,7 +85,7 @@ class TaintEvictionController(Controller):
             WatchSpec(PODS, frozenset({"spec.nodeName", "spec.tolerations"})),
         )
 
-    # -- events in -------------------------------------------------------------------------------------------------
+    # -- watch events ----------------------------------------------------------------------------------------------
 
     def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
         return self._node_applied(obj) if resource == NODES else self._pod_applied(obj)
@@ -112,7 +111,7 @@ class TaintEvictionController(Controller):
             self._taints[name] = taints
         else:
             del self._taints[name]
-        return [Enqueue(_Uid(each)) for each in sorted(self._on_node.of(name), key=self._key_of)]
+        return [Enqueue(_PodKey(each)) for each in sorted(self._on_node.of(name), key=self._key_of)]
 
     def _pod_applied(self, obj: Object) -> Iterable[Enqueue]:
         metadata, spec = obj["metadata"], obj.get("spec") or {}
@@ -125,14 +124,14 @@ class TaintEvictionController(Controller):
             return ()
         self._pods[pod.uid] = pod
         self._on_node.add(node, pod.uid)
-        return (Enqueue(_Uid(pod.uid)),) if node in self._taints else ()
+        return (Enqueue(_PodKey(pod.uid)),) if node in self._taints else ()
 
     def _key_of(self, uid: str) -> tuple[str, str]:
         return self._pods[uid].namespace, self._pods[uid].name
 
-    # -- work ------------------------------------------------------------------------------------------------------
+    # -- reconcile -------------------------------------------------------------------------------------------------
 
-    def reconcile(self, key: _Uid | _CancelledEviction, now_s: float) -> ReconcileSteps:
+    def reconcile(self, key: _PodKey | _CancelledEviction, now_s: float) -> ReconcileSteps:
         if isinstance(key, _CancelledEviction):
             yield _event("Cancelling deletion of", key.namespace, key.name)
             return Done()
@@ -149,7 +148,7 @@ class TaintEvictionController(Controller):
             self._announced.discard(pod.uid)
             return Done()
         if wait_s > 0:
-            # A pod that already waits keeps its time, whatever changed since.
+            # A pod that already waits keeps its time of eviction, even if taints or tolerations have changed.
             due_s = self._due_s.setdefault(pod.uid, now_s + wait_s)
             if now_s < due_s:
                 return RequeueAfter(due_s - now_s)

@@ -1,7 +1,7 @@
 """The taints that follow from a node's conditions, and the labels that must agree. Pure functions of the node.
 
-``NoSchedule`` follows the conditions at once; ``NoExecute``, which evicts pods, is added only when the caller says that
-it is this node's turn, and is removed as soon as the node is ready.
+``NoSchedule`` taints follow the conditions at once. A ``NoExecute`` taint, which evicts pods, is added only if the
+caller passes ``evicts``, and is removed as soon as the node is ready.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _KEYS: Final[Mapping[tuple[str, str], str]] = {
     ("NetworkUnavailable", "True"): "node.kubernetes.io/network-unavailable",
     ("PIDPressure", "True"): "node.kubernetes.io/pid-pressure",
 }
-_OURS: Final = frozenset({*_KEYS.values(), UNSCHEDULABLE})
+_MANAGED_KEYS: Final = frozenset({*_KEYS.values(), UNSCHEDULABLE})
 _OUTAGES: Final = frozenset({NOT_READY, UNREACHABLE})
 _LABEL_ALIASES: Final = {
     "kubernetes.io/os": "beta.kubernetes.io/os",
@@ -32,7 +32,7 @@ _LABEL_ALIASES: Final = {
 
 
 def outage_of(node: LifecycleNode) -> str:
-    """The key of the taint for an unready node; empty if it is ready or does not report."""
+    """The key of the taint for an unready node; empty if the node is ready, or has never reported its readiness."""
     return _KEYS.get(("Ready", node.ready), "")
 
 
@@ -46,14 +46,14 @@ def wanted_taints(node: LifecycleNode, now_s: float, *, evicts: bool) -> Sequenc
 
     ``evicts``: whether the pods of an unready node are evicted.
     """
-    wanted = [(key, NO_SCHEDULE) for key in _no_schedule_keys(node)]
+    desired = [(key, NO_SCHEDULE) for key in _no_schedule_keys(node)]
     if evicts and (outage := outage_of(node)):
-        wanted.append((outage, NO_EXECUTE))
-    kept = [each for each in node.taints if not _is_ours(each) or _identity(each) in wanted]
+        desired.append((outage, NO_EXECUTE))
+    kept = [each for each in node.taints if not _is_managed(each) or _identity(each) in desired]
     present = set(map(_identity, kept))
     added = [
         {"key": key, "effect": effect, "timeAdded": format_time(now_s)}
-        for key, effect in wanted
+        for key, effect in desired
         if (key, effect) not in present
     ]
     return [*kept, *added] if added or len(kept) < len(node.taints) else None
@@ -77,8 +77,8 @@ def _no_schedule_keys(node: LifecycleNode) -> Iterable[str]:
         yield UNSCHEDULABLE
 
 
-def _is_ours(taint: Taint) -> bool:
-    return _is_outage(taint) or (taint.get("effect") == NO_SCHEDULE and taint.get("key") in _OURS)
+def _is_managed(taint: Taint) -> bool:
+    return _is_outage(taint) or (taint.get("effect") == NO_SCHEDULE and taint.get("key") in _MANAGED_KEYS)
 
 
 def _is_outage(taint: Taint) -> bool:

@@ -1,5 +1,5 @@
-"""The conditions of a node that does not report. Pure functions of the node; ``controller.py`` knows which nodes those
-are.
+"""The conditions of a node whose kubelet sends no heartbeat. Pure functions of the node; ``controller.py`` finds these
+nodes.
 """
 
 from __future__ import annotations

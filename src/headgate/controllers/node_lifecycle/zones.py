@@ -1,8 +1,8 @@
 """How fast the unready nodes of a zone may be tainted so that their pods are evicted.
 
-A zone with mostly unready nodes is tainted slowly, a small one not at all; if no node of the whole cluster is ready,
-the controller itself is probably disconnected, and no pod is evicted. Counts follow each change. Pure: the caller
-provides the time.
+In a large zone in which most nodes are unready, nodes are tainted slowly; in a small one, no node is tainted. If no
+node of the whole cluster is ready, the controller itself is probably disconnected, and no node is tainted. Pure: the
+caller provides the time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from headgate.controllers.node_lifecycle.config import NodeLifecycleConfig
 
 Zone = tuple[str, str]
 
-_FEW: Final = 2  # so few unready nodes never count as an outage of the zone
+_MAX_IGNORED: Final = 2  # up to this number, unready nodes do not count as an outage of the zone
 
 
 class EvictionZones:
@@ -24,7 +24,7 @@ class EvictionZones:
         self._ready: dict[Zone, set[str]] = {}
         self._unready: dict[Zone, set[str]] = {}
         self._zones_with_ready = 0
-        self._next_turn_s: dict[Zone, float] = {}
+        self._next_eviction_s: dict[Zone, float] = {}
 
     @property
     def is_fully_disrupted(self) -> bool:
@@ -37,7 +37,7 @@ class EvictionZones:
         if before == (zone, ready):
             return ()
         affected = {each for each in (zone, before[0] if before else None) if each is not None}
-        was_fully_disrupted, stopped = (
+        was_fully_disrupted, zones_without_evictions = (
             self.is_fully_disrupted,
             [each for each in affected if not self.evictions_per_s(each)],
         )
@@ -48,7 +48,10 @@ class EvictionZones:
         if self.is_fully_disrupted != was_fully_disrupted:
             return list(self._zone_of)
         return sorted(
-            other for each in stopped if self.evictions_per_s(each) > 0 for other in self._unready.get(each, ())
+            other
+            for each in zones_without_evictions
+            if self.evictions_per_s(each) > 0
+            for other in self._unready.get(each, ())
         )
 
     def _drop(self, name: str) -> None:
@@ -65,7 +68,7 @@ class EvictionZones:
         config = self._config
         if self.is_fully_disrupted:
             return 0.0
-        if ready and unready > _FEW and unready / (ready + unready) >= config.unhealthy_share:
+        if ready and unready > _MAX_IGNORED and unready / (ready + unready) >= config.unhealthy_share:
             return config.secondary_evictions_per_s if ready + unready > config.large_zone else 0.0
         return config.evictions_per_s
 
@@ -73,12 +76,12 @@ class EvictionZones:
         """How long until the next node of the zone may be tainted; ``None`` if evictions are stopped."""
         if self.evictions_per_s(zone) <= 0:
             return None
-        return max(self._next_turn_s.get(zone, 0.0) - now_s, 0.0)
+        return max(self._next_eviction_s.get(zone, 0.0) - now_s, 0.0)
 
     def record_eviction(self, zone: Zone, now_s: float) -> None:
         rate = self.evictions_per_s(zone)
         if rate > 0:
-            self._next_turn_s[zone] = now_s + 1 / rate
+            self._next_eviction_s[zone] = now_s + 1 / rate
 
     def _count(self, zone: Zone, name: str, *, ready: bool) -> None:
         group = (self._ready if ready else self._unready).setdefault(zone, set())

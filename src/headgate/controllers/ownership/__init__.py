@@ -1,1 +1,2 @@
-"""Objects and the objects that they control: selectors, adoption, release, and pods by owner."""
+"""Owners (objects with an owned kind, such as ReplicaSets) and their dependents: cache, adoption, creation,
+deletion."""

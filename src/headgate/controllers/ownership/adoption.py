@@ -1,8 +1,8 @@
-"""Which dependents an owner adopts and releases, as steps of its reconcile.
+"""Adopts and releases dependents, as steps of an owner's reconcile (compare client-go's ControllerRefManager).
 
 An object without a controller that matches the owner's selector is adopted; a controlled object that no longer matches
-is released. Before the first adoption the server is asked whether the owner still exists and is not being deleted: the
-watch may be late. An error is returned as a text, and the step is tried again.
+is released. Before the first adoption the owner is read from the API server, because the watch may be late: an owner
+that is gone or terminating adopts nothing. An error is returned as a text, and the caller requeues the key.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from headgate.kube.object_meta import controller_reference, is_controlled_by
 
 Object = dict[str, Any]
 Problem = str | None
+"""An error text, or None after success."""
 ClaimSteps = Generator[Effect, EffectResponse, Problem]
 
 
@@ -42,15 +43,15 @@ def claim(
         matches = selector.matches(each["metadata"].get("labels")) and can_use(each)
         if not matches and not is_terminating:
             problem = (yield from _release(cache, owner, each, finalizers)) or problem
-    wanted = [
+    adoptable = [
         each for each in filter(is_relevant, cache.candidates(key)) if _may_be_adopted(cache, each) and can_use(each)
     ]
-    if not wanted or is_terminating:
+    if not adoptable or is_terminating:
         return problem
     owner_problem = yield from _recheck_owner(cache, owner)
     if owner_problem is not None:
         return owner_problem
-    for each in wanted:
+    for each in adoptable:
         problem = (yield from _adopt(cache, owner, each, finalizers)) or problem
     return problem
 
@@ -67,7 +68,7 @@ def _recheck_owner(cache: OwnershipCache, owner: Object) -> ClaimSteps:
         return response.message
     live = response.body["metadata"]
     if live["uid"] != metadata["uid"]:
-        return f"{name} is another one by now: {live['uid']}, not {metadata['uid']}"
+        return f"{name} was replaced by an object with the uid {live['uid']}; its uid was {metadata['uid']}"
     return f"{name} has just been deleted" if "deletionTimestamp" in live else None
 
 
@@ -82,9 +83,9 @@ def _release(cache: OwnershipCache, owner: Object, obj: Object, finalizers: Sequ
     if not is_controlled_by(obj, owner) or cache.is_terminating(obj["metadata"]["uid"]):
         return None
     change: Object = {"ownerReferences": [{"$patch": "delete", "uid": owner["metadata"]["uid"]}]}
-    held = [each for each in obj["metadata"].get("finalizers") or () if each in finalizers]
-    if held:
-        change["$deleteFromPrimitiveList/finalizers"] = held
+    present = [each for each in obj["metadata"].get("finalizers") or () if each in finalizers]
+    if present:
+        change["$deleteFromPrimitiveList/finalizers"] = present
     return (yield from _patch(cache, obj, change))
 
 
@@ -95,5 +96,5 @@ def _patch(cache: OwnershipCache, obj: Object, change: Object) -> ClaimSteps:
     if response.ok:
         cache.observe_write(response.body)
         return None
-    # Deleted, replaced, or adopted by another owner meanwhile: the watch will deliver it.
+    # After a 404, 409 or 422 the object was deleted, replaced, or adopted by another owner; the watch delivers that.
     return None if response.missing or response.status in (409, 422) else response.message

@@ -1,10 +1,10 @@
-"""Owners of one kind and their dependents of one kind, as far as they are known.
+"""The cache of owners of one kind and their dependents of one kind, such as ReplicaSets and pods.
 
-**Own writes count as seen at once.** :meth:`OwnershipCache.wrote` adds the response of a create or a patch; older watch
-events then change nothing, and an object that a complete list does not contain is dropped
+**The cache contains own writes at once.** :meth:`OwnershipCache.observe_write` stores the response to a write.
+Older watch events then change nothing, and an object that a complete list does not contain is dropped
 (:meth:`OwnershipCache.synced`). A late watch therefore never causes a second pod. A dependent that this controller
-deleted counts as terminating, whatever the watch still shows; writes of unknown outcome are kept until they are settled
-(``dependents.py``). After a restart the cache is rebuilt from lists. It decides no steps.
+deleted counts as terminating, even if the watch does not show it yet. Writes with an unknown outcome are kept until the
+outcome is known (``dependents.py``). After a restart the cache is rebuilt from lists.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Key = tuple[str, str]
 """Namespace and name of an owner."""
 
 OnDependentChange = Callable[[str, str | None, Object | None], None]
-"""A dependent that changed: its uid, the uid of its controller, its present state (both None if it is gone)."""
+"""Is called with a changed dependent: its uid, the uid of its controller, and the object (both None if it is gone)."""
 
 _EMPTY: Final[dict[str, Object]] = {}
 
@@ -43,7 +43,7 @@ class OwnerKind(msgspec.Struct, frozen=True):
 
 
 class UnconfirmedWrites(msgspec.Struct):
-    """Writes of unknown outcome, of one owner: bodies to create, by name, and uids to delete."""
+    """The writes of one owner whose outcome is unknown: created objects by name, and deleted objects by uid."""
 
     creates: dict[str, Object] = msgspec.field(default_factory=dict)
     deletes: dict[str, Object] = msgspec.field(default_factory=dict)
@@ -63,10 +63,10 @@ class OwnershipCache:
         self._dependents: Final[dict[str, dict[str, Object]]] = {}  # by the uid of the controller
         self._orphans: Final[LabelIndex[str]] = LabelIndex()
         self._candidates: Final[dict[Key, dict[str, None]]] = {}
-        self._candidate_owners: Final[dict[str, list[Key]]] = {}  # the other way round
+        self._candidate_owners: Final[dict[str, list[Key]]] = {}  # the reverse: owners by the uid of a candidate
         self._terminating: Final[set[str]] = set()
 
-    # -- what is known ---------------------------------------------------------------------------------------------
+    # -- lookups ---------------------------------------------------------------------------------------------------
 
     def owner(self, key: Key) -> Object | None:
         return self._owners.get(key)
@@ -79,7 +79,7 @@ class OwnershipCache:
         return self._keys.get(uid)
 
     def dependents(self, owner_uid: str) -> Mapping[str, Object]:
-        """All objects that it controls, by uid, including finished and terminating ones."""
+        """All objects that the owner controls, by uid, including finished and terminating ones."""
         return self._dependents.get(owner_uid, _EMPTY)
 
     def dependent(self, uid: str) -> Object | None:
@@ -94,11 +94,11 @@ class OwnershipCache:
         return self._selectors.selector(key) or NOTHING
 
     def is_terminating(self, uid: str) -> bool:
-        """Whether it is being deleted, by this controller or as the API shows."""
+        """Whether the dependent has a deletion timestamp, or this controller has deleted it."""
         known = self._all.get(uid)
         return uid in self._terminating or (known is not None and "deletionTimestamp" in known["metadata"])
 
-    # -- news of owners --------------------------------------------------------------------------------------------
+    # -- owner events ----------------------------------------------------------------------------------------------
 
     def owner_applied(self, obj: Object) -> list[Key]:
         key = _key(obj)
@@ -127,21 +127,21 @@ class OwnershipCache:
         self._selectors.drop(key)
         self._set_candidates(key, ())
 
-    # -- news of dependents ----------------------------------------------------------------------------------------
+    # -- dependent events ------------------------------------------------------------------------------------------
 
     def dependent_applied(self, obj: Object) -> list[Key]:
-        """Takes over a watch event. Returns the keys of its previous, present and possible owners."""
+        """Stores the object of a watch event. Returns the keys of its previous, present and possible owners."""
         known = self._all.get(obj["metadata"]["uid"])
-        return self._put(obj, known) if self._is_newer(obj, known, from_watch=True) else []
+        return self._put(obj, known) if self._store_if_newer(obj, known, from_watch=True) else []
 
     def dependent_removed(self, namespace: str, name: str, uid: str) -> list[Key]:
         known = self._all.remove(uid, uid)
         return [] if known is None else self._drop(known)
 
     def observe_write(self, obj: Object) -> None:
-        """Takes over the object from the response to an own write."""
+        """Stores the object of the response to an own write."""
         known = self._all.get(obj["metadata"]["uid"])
-        if self._is_newer(obj, known, from_watch=False):
+        if self._store_if_newer(obj, known, from_watch=False):
             self._put(obj, known)
 
     def deletion_accepted(self, uid: str) -> None:
@@ -161,11 +161,11 @@ class OwnershipCache:
         """A complete list was delivered: removes objects that it did not have. Returns the keys of their owners."""
         return [key for obj in self._all.remove_missing(revision) for key in self._drop(obj)]
 
-    # -- bookkeeping -----------------------------------------------------------------------------------------------
+    # -- indexes ---------------------------------------------------------------------------------------------------
 
-    def _is_newer(self, obj: Object, known: Object | None, *, from_watch: bool) -> bool:
-        """Stores the dependent. Returns false for a version that is already known, such as the watch event of an own
-        write: the indexes have it."""
+    def _store_if_newer(self, obj: Object, known: Object | None, *, from_watch: bool) -> bool:
+        """Stores the dependent. Returns false if the indexes need no update: the version is older, or it is already
+        known, such as in the watch event of an own write."""
         if not self._all.put(obj["metadata"]["uid"], obj, from_watch=from_watch):
             return False
         return known is None or resource_version_of(known) != resource_version_of(obj)
@@ -173,22 +173,22 @@ class OwnershipCache:
     def _put(self, obj: Object, known: Object | None) -> list[Key]:
         metadata = obj["metadata"]
         uid: str = metadata["uid"]
-        before, now = self._controller(known), self._controller(obj)
-        if before != now and before is not None:
-            self._remove_dependent(before, uid)
-        affected = dict.fromkeys(key for owner in (before, now) if owner and (key := self._keys.get(owner)))
-        if now is not None:
-            self._dependents.setdefault(now, {})[uid] = obj
+        old_owner, new_owner = self._controller(known), self._controller(obj)
+        if old_owner != new_owner and old_owner is not None:
+            self._remove_dependent(old_owner, uid)
+        affected = dict.fromkeys(key for owner in (old_owner, new_owner) if owner and (key := self._keys.get(owner)))
+        if new_owner is not None:
+            self._dependents.setdefault(new_owner, {})[uid] = obj
             self._orphans.drop(uid)
             self._set_candidate_owners(uid, ())
         elif self.kind.selects:
             labels = metadata.get("labels")
             self._orphans.put(uid, metadata.get("namespace", ""), labels)
-            is_news = known is None or before is not None or known["metadata"].get("labels") != labels
-            if is_news:
+            must_match_selectors = known is None or old_owner is not None or known["metadata"].get("labels") != labels
+            if must_match_selectors:
                 self._set_candidate_owners(uid, self._selectors.matching(metadata.get("namespace", ""), labels))
                 affected.update(dict.fromkeys(self._candidate_owners.get(uid, ())))
-        self._on_dependent_change(uid, now, obj)
+        self._on_dependent_change(uid, new_owner, obj)
         return list(affected)
 
     def _drop(self, obj: Object) -> list[Key]:
@@ -205,7 +205,7 @@ class OwnershipCache:
         return [] if key is None else [key]
 
     def _controller(self, obj: Object | None) -> str | None:
-        """The uid of its controller, of any kind: an object with another controller is not a candidate."""
+        """The uid of the object's controller, which may be of any kind; an object with a controller is not adopted."""
         reference = None if obj is None else controller_of(obj)
         return None if reference is None else str(reference.get("uid"))
 

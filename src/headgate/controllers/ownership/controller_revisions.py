@@ -1,8 +1,8 @@
 """ControllerRevisions: the numbered pod templates that a StatefulSet or a DaemonSet has had.
 
-:func:`choose` decides which revision is the current one; a return to an old template gives its revision a new number,
-which ``kubectl rollout undo`` relies on. The few writing steps are here too, because both kinds share them; the caller
-hashes names.
+:func:`choose_revision` decides which revision is the current one. A return to an old template gives its revision a new
+number, which ``kubectl rollout undo`` relies on. The module also has the steps that write revisions, because both kinds
+share them. The caller computes the hash in the name.
 """
 
 from __future__ import annotations
@@ -154,14 +154,15 @@ def new_revision(owner: Object, kind: GroupVersionKind, number: int, hash_: str,
 def create_revision(
     make: Callable[[int], Object], collisions: int, kind: GroupVersionKind
 ) -> Generator[Effect, EffectResponse, RevisionResult]:
-    """Creates the revision that ``make`` returns for a number of collisions. A name that is taken is one more."""
+    """Creates the revision that ``make`` returns for a number of collisions. Each name that is taken by another
+    revision counts as one more collision."""
     for _ in range(_MAX_COLLISIONS):
-        wanted = make(collisions)
-        namespace, name = wanted["metadata"]["namespace"], wanted["metadata"]["name"]
-        response = yield Create(CONTROLLER_REVISIONS, namespace, wanted)
+        revision = make(collisions)
+        namespace, name = revision["metadata"]["namespace"], revision["metadata"]["name"]
+        response = yield Create(CONTROLLER_REVISIONS, namespace, revision)
         if response.conflict:
             response = yield Get(CONTROLLER_REVISIONS, namespace, name)
-            if response.ok and not _has_data(response.body, wanted["data"], kind):
+            if response.ok and not _has_data(response.body, revision["data"], kind):
                 collisions += 1
                 continue
         if response.ok:

@@ -1,8 +1,9 @@
 """Creates and deletes dependents, as steps of an owner's reconcile: in batches, with Events, and never twice.
 
-Batches start small (1, 2, 4, 8 …): when a quota or a webhook refuses, few requests fail. Every object has its name
-before the request is sent, so a create of unknown outcome is repeated under the same name, and a conflict then means
-that the first one arrived. The caller decides how many and which.
+Batches start small (1, 2, 4, 8 …), so that few requests fail when a ResourceQuota or a webhook refuses them. Every
+object has its name before the request is sent. A create whose outcome is unknown is repeated with the same name. If the
+API server then answers that the object exists and the owner controls it, the first request was successful. The caller
+decides how many objects, and which.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ _TERMINATING: Final = "NamespaceTerminating"
 
 
 class BatchCreateResult(msgspec.Struct, frozen=True):
-    """How many were created, and the message of the first failure.
+    """``count``: how many objects were created. ``problem``: the message of the first failure.
 
-    ``stop``: a retry will not help (the namespace is terminating); ``answer`` is the refusal.
+    ``stop``: a retry cannot succeed, because the namespace is terminating. ``response``: the response to the failed
+    request.
     """
 
     count: int = 0
@@ -45,6 +47,7 @@ class BatchCreateResult(msgspec.Struct, frozen=True):
 
 CreateSteps = Generator[Effect, EffectResponse, BatchCreateResult]
 DeleteSteps = Generator[Effect, EffectResponse, str | None]
+"""Returns the message of the first failure; None if there was none."""
 
 
 def create_dependents(
@@ -154,7 +157,7 @@ def _delete_outcome(cache: OwnershipCache, owner: Object, obj: Object, response:
         return None
     if response.missing:
         cache.deletion_confirmed(uid)
-    elif not response.conflict:  # a conflict: a new object has the name, and the watch will deliver it
+    elif not response.conflict:  # a conflict means that a new object has this name, which the watch will deliver
         return response.message
     return None
 

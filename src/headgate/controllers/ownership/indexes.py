@@ -1,8 +1,8 @@
 """Indexes: label selectors by namespace, and pods by node.
 
-A lookup of the selectors that match an object costs the object's labels and the results, not the number of selectors:
-each selector is indexed under one key-value pair that it requires. Selectors that require none (an empty selector,
-``notin``) are tried one by one. The second index returns all pods of a node by uid.
+A lookup of the selectors that match an object takes time proportional to the object's labels and to the matches, not to
+the number of selectors: each selector is indexed under one label and value that it requires. Selectors that require no
+label with a value (an empty selector, or only ``notin``) are tried one by one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Facts about one pod that every owner of pods needs, and the pod of a template. Pure."""
+"""Functions for controllers that own pods: phase, readiness and availability of a pod, and a new pod from a template.
+Pure."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ def is_finished(pod: Object) -> bool:
 
 
 def is_active(pod: Object) -> bool:
-    """Whether it has neither ended nor a deletion timestamp; :class:`OwnershipCache` knows own deletions earlier."""
+    """Whether the pod is neither finished nor terminating. A pod that this controller has just deleted may still be
+    active here; :class:`OwnershipCache` knows these deletions before the watch delivers them."""
     return not is_finished(pod) and "deletionTimestamp" not in pod["metadata"]
 
 
@@ -53,7 +55,7 @@ def is_ready(pod: Object) -> bool:
 
 
 def ready_since_s(pod: Object) -> float | None:
-    """When it became ready, if it is."""
+    """When the pod became ready; None if it is not ready."""
     found = conditions.find(_conditions(pod), conditions.POD_READY)
     if found is None or found.get("status") != "True":
         return None
@@ -61,7 +63,8 @@ def ready_since_s(pod: Object) -> float | None:
 
 
 def available_at_s(pod: Object, min_ready_s: float) -> float:
-    """When it has been ready for long enough; never (infinity), if it is not ready."""
+    """The time from which the pod is available, that is, has been ready for ``min_ready_s``; infinity if it is not
+    ready."""
     since_s = ready_since_s(pod)
     if since_s is None:
         return math.inf
@@ -72,13 +75,13 @@ def is_available(pod: Object, min_ready_s: float, now_s: float) -> bool:
     return available_at_s(pod, min_ready_s) <= now_s
 
 
-def is_held_by_queue(pod: Object) -> bool:
-    """Whether it is gated or waits for its queue, so that the scheduler has not tried it yet."""
+def waits_in_queue(pod: Object) -> bool:
+    """Whether the pod is gated or waits for its queue, so that the scheduler has not tried to place it yet."""
     found = conditions.find(_conditions(pod), conditions.POD_SCHEDULED)
-    return found is not None and found.get("status") == "False" and found.get("reason") in _HELD
+    return found is not None and found.get("status") == "False" and found.get("reason") in _QUEUE_REASONS
 
 
-_HELD: Final = frozenset({"SchedulingGated", "WaitingForQueue"})
+_QUEUE_REASONS: Final = frozenset({"SchedulingGated", "WaitingForQueue"})
 
 
 def pod_from_template(
@@ -104,12 +107,13 @@ def pod_from_template(
         "ownerReferences": [controller_reference(owner, kind)],
         "finalizers": [*(meta.get("finalizers") or ()), *finalizers],
     }
-    kept = {key: value for key, value in metadata.items() if value}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": kept, "spec": dict(template.get("spec") or {})}
+    set_metadata = {key: value for key, value in metadata.items() if value}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": set_metadata, "spec": dict(template.get("spec") or {})}
 
 
 def prefix_of(owner_name: str) -> str:
-    """The prefix of the names of its pods: with a dash, unless that would make an invalid name."""
+    """The prefix of the names of an owner's pods: its name with a dash, or without the dash if a name with it would be
+    invalid."""
     prefix = f"{owner_name}-"
     return owner_name if names.name_is_dns_subdomain(prefix, prefix=True) else prefix
 

@@ -1,4 +1,4 @@
-"""The shared part of controllers whose owners keep a history of their template: StatefulSets and DaemonSets.
+"""The base class of the controllers that keep a history of their pod template: StatefulSets and DaemonSets.
 
 It watches owners, pods and ControllerRevisions and enqueues the owners, finds or creates the revision of a template,
 and deletes old ones. Each kind decides which pods to create and delete, and in which order; ``controller_revisions.py``
@@ -30,8 +30,8 @@ NewRevision = Callable[[int, int], Object]
 
 
 class RevisionedController(Controller):
-    """``batch_s``: pod events come in bursts and are batched for this long. ``on_pod_change`` is called for every
-    change of a pod.
+    """``batch_s``: the delay of a reconcile after a pod event, so that one reconcile handles several events.
+    ``on_pod_change`` is called for every change of a pod.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class RevisionedController(Controller):
         self._pods: Final = OwnershipCache(OwnerKind(kind, resource, PODS, component), on_pod_change)
         self._revisions: Final = OwnershipCache(OwnerKind(kind, resource, CONTROLLER_REVISIONS, component))
 
-    # -- events in -------------------------------------------------------------------------------------------------
+    # -- watch events ----------------------------------------------------------------------------------------------
 
     def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
         if resource == self._resource:

@@ -41,15 +41,16 @@ BURST: Final = 500
 
 
 class ReplicaPlan(msgspec.Struct, frozen=True):
-    """At most one of ``create`` and ``delete`` is above zero. ``unfinished``: more is left for the next reconcile."""
+    """How many pods to create or to delete; one of the two numbers is zero. ``unfinished``: the next reconcile has to
+    create or delete more."""
 
     create: int = 0
     delete: int = 0
     unfinished: bool = False
 
 
-def plan_replicas(wanted: int, active: int, burst: int = BURST) -> ReplicaPlan:
-    missing = wanted - active
+def plan_replicas(desired: int, active: int, burst: int = BURST) -> ReplicaPlan:
+    missing = desired - active
     if missing > 0:
         return ReplicaPlan(create=min(missing, burst), unfinished=missing > burst)
     return ReplicaPlan(delete=min(-missing, burst), unfinished=-missing > burst)
@@ -65,14 +66,16 @@ _POD_FIELDS: Final = facts.FIELDS | {
     "status.initContainerStatuses",
 }
 BATCH_S: Final = 0.02
-"""The delay after a change of a pod: changes come in bursts and are reconciled together."""
+"""The delay before a ReplicaSet is reconciled after a change of a pod. The changes of many pods that arrive together
+lead to one reconcile."""
 
 
 class _Problem(msgspec.Struct, frozen=True):
-    """``failed`` is its condition, unless the outcome is unknown."""
+    """Why pods could not be created or deleted. ``condition``: the condition ReplicaFailure for the status; None if the
+    outcome of the request is unknown."""
 
     message: str
-    failed: Object | None
+    condition: Object | None
 
 
 class ReplicaSetController(Controller):
@@ -84,13 +87,13 @@ class ReplicaSetController(Controller):
         self._batch_s = batch_s
         self._counter: Final = ReplicaSetCounter()
         self._cache: Final = OwnershipCache(_OWNER, self._on_pod_change)
-        self._siblings: Final[dict[str, dict[str, None]]] = {}  # ReplicaSets by the uid of their controller
-        self._parents: Final[dict[str, str]] = {}  # the other way round
+        self._siblings: Final[dict[str, dict[str, None]]] = {}  # uids of ReplicaSets by the uid of their controller
+        self._parents: Final[dict[str, str]] = {}  # the uid of the controller by the uid of a ReplicaSet
 
     def watches(self) -> Iterable[WatchSpec]:
         return WatchSpec(REPLICA_SETS, ALL_FIELDS), WatchSpec(PODS, _POD_FIELDS)
 
-    # -- events in -------------------------------------------------------------------------------------------------
+    # -- watch events ----------------------------------------------------------------------------------------------
 
     def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
         if resource == PODS:
@@ -130,7 +133,7 @@ class ReplicaSetController(Controller):
     def _on_pod_change(self, uid: str, owner: str | None, pod: Object | None) -> None:
         self._counter.pod(uid, owner, pod, self._cache.is_terminating(uid))
 
-    # -- work ------------------------------------------------------------------------------------------------------
+    # -- reconcile -------------------------------------------------------------------------------------------------
 
     def reconcile(self, key: Key, now_s: float) -> ReconcileSteps:
         owner = self._cache.owner(key)
@@ -211,7 +214,7 @@ class ReplicaSetController(Controller):
         if owner is None:
             return Done()
         counts = self._counts(owner)
-        new = status(owner, counts, None if problem is None else problem.failed, now_s)
+        new = status(owner, counts, None if problem is None else problem.condition, now_s)
         if differs(owner, new):
             body = {"metadata": {"uid": owner["metadata"]["uid"]}, "status": new}
             response = yield Patch(REPLICA_SETS, *key, body, how="merge", subresource="status")

@@ -1,8 +1,8 @@
-"""Counts of the pods of each ReplicaSet, updated as pods change: a change costs one pod, not all of them.
+"""Counts of the pods of each ReplicaSet. A change of one pod updates the counts without a look at the other pods.
 
-The counts also depend on the owner (its selector and the labels of its template); when those change, or when pods were
-observed before their owner, all its pods are counted again. A pod that its owner's selector does not match is not
-counted, and waits to be released.
+The counts also depend on the selector of the ReplicaSet and on the labels of its template. If these change, or if pods
+were observed before their ReplicaSet, all pods of the ReplicaSet are counted again. A pod that the selector does not
+match is only counted in ``unselected``: the controller has to release it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ Object = dict[str, Any]
 
 
 class ReplicaSetCounts(msgspec.Struct):
-    """The counts of one ReplicaSet. Only this module changes them."""
+    """The counts of one ReplicaSet. Only this module changes them. ``labelled``: active pods with all labels of the
+    template. ``unselected``: active pods that the selector does not match."""
 
     active: int = 0
     labelled: int = 0
@@ -47,7 +48,7 @@ class _Owner(msgspec.Struct, frozen=True):
     labels: Mapping[str, str]
 
 
-class _Share(msgspec.Struct, frozen=True):
+class _PodCounts(msgspec.Struct, frozen=True):
     """What one pod adds to the counts of its owner."""
 
     owner: str
@@ -62,7 +63,7 @@ class ReplicaSetCounter:
     def __init__(self) -> None:
         self._owners: Final[dict[str, _Owner]] = {}
         self._counts: Final[dict[str, ReplicaSetCounts]] = {}
-        self._shares: Final[dict[str, _Share]] = {}
+        self._counts_by_pod: Final[dict[str, _PodCounts]] = {}
         self._stale: Final[set[str]] = set()
 
     def owner_applied(self, obj: Object) -> None:
@@ -80,16 +81,16 @@ class ReplicaSetCounter:
 
     def pod(self, uid: str, owner: str | None, pod: Object | None, is_terminating: bool) -> None:
         """A pod changed, got another owner, or was deleted."""
-        before = self._shares.get(uid)
+        before = self._counts_by_pod.get(uid)
         known = self._owners.get(owner) if owner is not None else None
         if owner is not None and pod is not None and known is not None:
-            now = _share(owner, known, pod, is_terminating)
+            now = _counts_of_pod(owner, known, pod, is_terminating)
             if now == before:
                 return
-            self._shares[uid] = now
+            self._counts_by_pod[uid] = now
         else:
             now = None
-            self._shares.pop(uid, None)
+            self._counts_by_pod.pop(uid, None)
         if before is not None:
             self._add(before, -1)
         if now is not None:
@@ -103,28 +104,28 @@ class ReplicaSetCounter:
                 self.pod(uid, owner, pod, is_terminating(uid))
         return self._counts.setdefault(owner, ReplicaSetCounts())
 
-    def _add(self, share: _Share, sign: int) -> None:
-        if share.owner not in self._owners:
+    def _add(self, pod_counts: _PodCounts, sign: int) -> None:
+        if pod_counts.owner not in self._owners:
             return
-        counts = self._counts.setdefault(share.owner, ReplicaSetCounts())
-        counts.active += sign * share.active
-        counts.labelled += sign * share.labelled
-        counts.terminating += sign * share.terminating
-        counts.unselected += sign * share.unselected
-        if share.ready_since_s is not None:
+        counts = self._counts.setdefault(pod_counts.owner, ReplicaSetCounts())
+        counts.active += sign * pod_counts.active
+        counts.labelled += sign * pod_counts.labelled
+        counts.terminating += sign * pod_counts.terminating
+        counts.unselected += sign * pod_counts.unselected
+        if pod_counts.ready_since_s is not None:
             if sign > 0:
-                insort(counts.ready_since_s, share.ready_since_s)
+                insort(counts.ready_since_s, pod_counts.ready_since_s)
             else:
-                counts.ready_since_s.pop(bisect_right(counts.ready_since_s, share.ready_since_s) - 1)
+                counts.ready_since_s.pop(bisect_right(counts.ready_since_s, pod_counts.ready_since_s) - 1)
 
 
-def _share(owner: str, known: _Owner, pod: Object, is_terminating: bool) -> _Share:
+def _counts_of_pod(owner: str, known: _Owner, pod: Object, is_terminating: bool) -> _PodCounts:
     finished = facts.is_finished(pod)
     labels = pod["metadata"].get("labels") or {}
     if finished or not known.selector.matches(labels):
-        return _Share(owner, unselected=not finished and not is_terminating)
+        return _PodCounts(owner, unselected=not finished and not is_terminating)
     if is_terminating:
-        return _Share(owner, terminating=True)
+        return _PodCounts(owner, terminating=True)
     labelled = all(labels.get(key) == value for key, value in known.labels.items())
     ready_s = (facts.ready_since_s(pod) or 0.0) if facts.is_ready(pod) else None
-    return _Share(owner, active=True, labelled=labelled, ready_since_s=ready_s)
+    return _PodCounts(owner, active=True, labelled=labelled, ready_since_s=ready_s)

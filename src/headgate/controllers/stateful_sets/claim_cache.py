@@ -1,6 +1,6 @@
-"""The PersistentVolumeClaims by name, and the pods that wait for the deletion of one.
+"""The cache of PersistentVolumeClaims by name, and the StatefulSets that wait until a claim is deleted.
 
-Claims have no owner by rule, so ``controllers/ownership/cache.py`` does not fit.
+Most claims have no owner, so ``controllers/ownership/cache.py`` cannot be used for them.
 """
 
 from __future__ import annotations

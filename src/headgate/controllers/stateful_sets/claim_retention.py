@@ -1,8 +1,8 @@
 """Which object owns the claims of a StatefulSet's pods, by ``persistentVolumeClaimRetentionPolicy``.
 
-A claim that is to be deleted with the set is owned by the set, one that is to be deleted on scale-down by its pod; the
-garbage collector does the rest. A claim with another controller, or owned by an earlier object of the same name, is not
-touched.
+A claim that has to be deleted together with the StatefulSet is owned by the StatefulSet. A claim that has to be deleted
+on scale-down is owned by its pod. The garbage collector then deletes the claim after its owner. A claim that has
+another controller, or an owner of the same name with another uid, is not changed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ POD: Final = GroupVersionKind("", "v1", "Pod")
 _RETAIN: Final = "Retain"
 _DELETE: Final = "Delete"
 
-# (when scaled, when deleted, is the pod scaled away): does the set own the claim, does the pod?
+# (whenScaled, whenDeleted, whether the pod is scaled down): (the StatefulSet owns the claim, the pod owns the claim)
 _OWNERS: Final = {
     (_RETAIN, _RETAIN, False): (False, False),
     (_RETAIN, _RETAIN, True): (False, False),
@@ -34,12 +34,12 @@ _OWNERS: Final = {
 
 
 def policy_of(set_: Object) -> tuple[str, str]:
-    """What happens to claims when a pod is scaled away, and when the set is deleted."""
+    """What happens to claims when their pod is scaled down, and when the StatefulSet is deleted."""
     policy = set_["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
     return policy.get("whenScaled") or _RETAIN, policy.get("whenDeleted") or _RETAIN
 
 
-def wanted_owners(claim: Object, set_: Object, pod: Object, *, scaled_away: bool) -> list[OwnerReference] | None:
+def wanted_owners(claim: Object, set_: Object, pod: Object, *, is_scaled_down: bool) -> list[OwnerReference] | None:
     """The claim's new owner references; ``None`` if they are correct or must not be changed."""
     references = owner_references(claim)
     if _is_stale(references, set_, KIND) or _is_stale(references, pod, POD):
@@ -48,9 +48,9 @@ def wanted_owners(claim: Object, set_: Object, pod: Object, *, scaled_away: bool
     ours = [each for each in references if each.get("uid") in (_uid(set_), _uid(pod))]
     if has_conflict(claim, set_, pod):
         return others if ours else None
-    by_set, by_pod = _OWNERS.get((*policy_of(set_), scaled_away), (False, False))
-    has = {each.get("uid") for each in ours}
-    is_right = (_uid(set_) in has, _uid(pod) in has) == (by_set, by_pod)
+    by_set, by_pod = _OWNERS.get((*policy_of(set_), is_scaled_down), (False, False))
+    owner_uids = {each.get("uid") for each in ours}
+    is_right = (_uid(set_) in owner_uids, _uid(pod) in owner_uids) == (by_set, by_pod)
     if is_right and all(each.get("controller") is True for each in ours):
         return None
     wanted = list(others)
@@ -78,7 +78,8 @@ def has_conflict(claim: Object, set_: Object, pod: Object) -> bool:
 
 
 def belongs_to_deleted_pod(claim: Object, set_: Object, pod_name: str) -> bool:
-    """Whether it is deleted with a pod of this name that was scaled down: the new pod waits for that."""
+    """Whether the claim is owned by a pod of this name that was scaled down, so that it will be deleted. A new pod of
+    this name is created after that."""
     if policy_of(set_)[0] == _RETAIN:
         return False
     return any(

@@ -1,7 +1,8 @@
 """The StatefulSet controller: its watches, the keys that it enqueues, and the order of its steps.
 
-Revisions come first (they name the template of a pod), then the pods in the order that ``plan.py`` allows, then status
-and history. A reconcile is linear in the pods of one set; pod events are batched for a moment.
+A reconcile first records the revision of the pod template, then creates, updates and deletes pods in the order of
+``plan.py``, and last writes the status and deletes old revisions. Its time is linear in the number of pods of the
+StatefulSet. The events of pods that arrive within 10 ms lead to one reconcile.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class StatefulSetController(RevisionedController):
             self._claims.synced(revision)
         return super().synced(resource, revision, now_s)
 
-    # -- work ------------------------------------------------------------------------------------------------------
+    # -- reconcile -------------------------------------------------------------------------------------------------
 
     def reconcile(self, key: Key, now_s: float) -> ReconcileSteps:
         problem = yield from claim(self._revisions, key)
@@ -82,8 +83,8 @@ class StatefulSetController(RevisionedController):
 
     def _reconcile_pods(self, key: Key, set_: Object, update: Object, collisions: int, now_s: float) -> ReconcileSteps:
         history = self._history(set_)
-        named = (set_.get("status") or {}).get("currentRevision")
-        current = next((each for each in history if each["metadata"]["name"] == named), update)
+        current_name = (set_.get("status") or {}).get("currentRevision")
+        current = next((each for each in history if each["metadata"]["name"] == current_name), update)
         rules = rules_of(set_)
         task = StatefulSetTask(
             set_, rules, _template_revision(current), _template_revision(update), self._pods, self._claims
@@ -103,7 +104,7 @@ class StatefulSetController(RevisionedController):
         )
         return RequeueWithBackoff(problem) if problem is not None else _next_check(members, rules, now_s)
 
-    # -- what is known ---------------------------------------------------------------------------------------------
+    # -- lookups ---------------------------------------------------------------------------------------------------
 
     def _members(self, key: Key, rules: StatefulSetRules, now_s: float) -> list[StatefulSetPod]:
         set_ = self._pods.owner(key)
@@ -129,8 +130,8 @@ def _excess_revisions(
     set_: Object, members: Iterable[StatefulSetPod], task: StatefulSetTask, history: list[Object]
 ) -> list[Object]:
     limit = set_["spec"].get("revisionHistoryLimit")
-    live = {task.current.name, task.update.name, *(each.revision for each in members)}
-    return controller_revisions.excess_revisions(history, live, 10 if limit is None else limit)
+    used = {task.current.name, task.update.name, *(each.revision for each in members)}
+    return controller_revisions.excess_revisions(history, used, 10 if limit is None else limit)
 
 
 def _template_revision(revision: Object) -> TemplateRevision:
@@ -139,6 +140,6 @@ def _template_revision(revision: Object) -> TemplateRevision:
 
 def _next_check(members: Iterable[StatefulSetPod], rules: StatefulSetRules, now_s: float) -> Done | RequeueAfter:
     """Requeues for the time at which the next ready pod becomes available."""
-    soon = [pods.available_at_s(each.pod, rules.min_ready_s) for each in members if not each.is_available]
-    times = [each for each in soon if each < float("inf")]
+    available_at_s = [pods.available_at_s(each.pod, rules.min_ready_s) for each in members if not each.is_available]
+    times = [each for each in available_at_s if each < float("inf")]
     return RequeueAfter(max(min(times) - now_s, 0.001)) if times else Done()

@@ -1,7 +1,7 @@
 """The identity of a StatefulSet's pod: its ordinal, its name, the pod itself, and its claims.
 
-A pod is identified by its name, ``<set>-<ordinal>``, and by nothing else: the server does not allow two pods of one
-name, so no ordinal ever runs twice. Claims are created before the pod and outlive it.
+A pod is identified only by its name, ``<set>-<ordinal>``. The API server does not allow two pods of one name, so there
+is never more than one pod of an ordinal. Claims are created before the pod and stay when the pod is deleted.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def has_identity(pod: Object) -> bool:
 
 
 def member_from(set_: Object, template: Object, revision_name: str, ordinal: int) -> Object:
-    """The pod of an ordinal at a revision, whose template is given."""
+    """The pod of an ordinal. ``template`` is the pod template of the revision ``revision_name``."""
     name = pod_name(set_, ordinal)
     pod = pod_from_template(template, set_, KIND, name, prefix=prefix_of(set_["metadata"]["name"]))
     labels = pod["metadata"].get("labels") or {}
@@ -94,5 +94,5 @@ def _volumes(set_: Object, own: list[Object] | tuple[()], ordinal: int) -> list[
         }
         for template in templates
     ]
-    taken = {template["metadata"]["name"] for template in templates}
-    return claimed + [volume for volume in own if volume["name"] not in taken]
+    claim_volume_names = {template["metadata"]["name"] for template in templates}
+    return claimed + [volume for volume in own if volume["name"] not in claim_volume_names]

@@ -1,7 +1,8 @@
 """Performs the steps of a plan: claims first, then pods, with the Events of Kubernetes.
 
-Batches grow (1, 2, 4 …) while all requests succeed; a failure ends the reconcile and is returned as a text. Completed
-steps are cached at once, so the next reconcile does not repeat them. ``plan.py`` decides the steps.
+The requests of a stage are sent in batches that grow (1, 2, 4 …) while all requests succeed. A failure ends the
+reconcile and is returned as an error text. The responses are added to the caches at once, so the next reconcile does
+not repeat completed steps. ``plan.py`` decides the steps.
 """
 
 from __future__ import annotations
@@ -35,12 +36,13 @@ from headgate.controllers.stateful_sets.plan import (
     StatefulSetPod,
     StatefulSetRules,
     StopPod,
-    starts_at_current,
+    uses_current_revision,
 )
 from headgate.kube.api_resources import PERSISTENT_VOLUME_CLAIMS, PODS
 
 Object = dict[str, Any]
 Problem = str | None
+"""An error text, or None after success."""
 TaskSteps = Generator[Effect, EffectResponse, Problem]
 Verb = Literal["Create", "Update", "Delete"]
 
@@ -74,7 +76,7 @@ def execute_plan(task: StatefulSetTask, stages: Iterable[PlanStage]) -> TaskStep
     for stage in stages:
         done, size = 0, 1
         while done < len(stage):
-            problem = yield from _batch(task, stage[done : done + size])
+            problem = yield from _execute_batch(task, stage[done : done + size])
             if problem is not None:
                 return problem
             done += size
@@ -88,8 +90,12 @@ def needs_repair(task: StatefulSetTask, member: StatefulSetPod) -> bool:
     return bool(_claims_with_wrong_owners(task, member.pod, member.ordinal))
 
 
-def _batch(task: StatefulSetTask, steps: Sequence[PlanStep]) -> TaskSteps:
-    starts = [step.ordinal for step in steps if isinstance(step, StartPod) and not _must_wait(task, step.ordinal)]
+def _execute_batch(task: StatefulSetTask, steps: Sequence[PlanStep]) -> TaskSteps:
+    starts = [
+        step.ordinal
+        for step in steps
+        if isinstance(step, StartPod) and not _must_wait_for_claim_deletion(task, step.ordinal)
+    ]
     waiting = [step.member for step in steps if isinstance(step, ProvideClaims)]
     failures = yield from _create_claims(task, [*starts, *(member.ordinal for member in waiting)])
     problem = next(iter(failures.values()), None)
@@ -108,7 +114,7 @@ def _batch(task: StatefulSetTask, steps: Sequence[PlanStep]) -> TaskSteps:
 # -- claims ------------------------------------------------------------------------------------------------------------
 
 
-def _must_wait(task: StatefulSetTask, ordinal: int) -> bool:
+def _must_wait_for_claim_deletion(task: StatefulSetTask, ordinal: int) -> bool:
     """Whether the pod must wait until the claim of a scaled-down pod of the same name is deleted."""
     metadata = task.set_["metadata"]
     for name in identity.claim_names(task.set_, ordinal):
@@ -122,21 +128,21 @@ def _must_wait(task: StatefulSetTask, ordinal: int) -> bool:
 def _create_claims(task: StatefulSetTask, ordinals: Sequence[int]) -> Generator[Effect, EffectResponse, dict[int, str]]:
     """Creates missing claims. Returns the failures by ordinal."""
     failures: dict[int, str] = {}
-    wanted: list[tuple[int, Object]] = []
+    missing_claims: list[tuple[int, Object]] = []
     for ordinal in ordinals:
         for template in identity.claim_templates(task.set_):
             name = identity.claim_name(task.set_, template, ordinal)
             claim = task.claims.get(task.namespace, name)
             if claim is None:
-                wanted.append((ordinal, identity.claim_from(task.set_, template, ordinal)))
+                missing_claims.append((ordinal, identity.claim_from(task.set_, template, ordinal)))
             elif "deletionTimestamp" in claim["metadata"]:
                 failures[ordinal] = f"pvc {name} is being deleted"
-    if not wanted:
+    if not missing_claims:
         return failures
     response = yield ParallelRequests(
-        tuple(Create(PERSISTENT_VOLUME_CLAIMS, task.namespace, claim) for _, claim in wanted)
+        tuple(Create(PERSISTENT_VOLUME_CLAIMS, task.namespace, claim) for _, claim in missing_claims)
     )
-    for (ordinal, claim), each in zip(wanted, response.parts, strict=True):
+    for (ordinal, claim), each in zip(missing_claims, response.parts, strict=True):
         name = claim["metadata"]["name"]
         if each.ok:
             task.claims.observe_write(each.body)
@@ -150,10 +156,10 @@ def _create_claims(task: StatefulSetTask, ordinals: Sequence[int]) -> Generator[
 def _claims_with_wrong_owners(task: StatefulSetTask, pod: Object, ordinal: int) -> list[tuple[Object, list[Object]]]:
     """Claims whose owners do not match the policy, with the correct owners."""
     found = []
-    scaled_away = ordinal not in task.rules.ordinals
+    is_scaled_down = ordinal not in task.rules.ordinals
     for name in identity.claim_names(task.set_, ordinal):
         claim = task.claims.get(task.namespace, name)
-        owners = None if claim is None else wanted_owners(claim, task.set_, pod, scaled_away=scaled_away)
+        owners = None if claim is None else wanted_owners(claim, task.set_, pod, is_scaled_down=is_scaled_down)
         if claim is not None and owners is not None:
             found.append((claim, owners))
     return found
@@ -185,7 +191,7 @@ def _update_claim_owners(task: StatefulSetTask, pod: Object, ordinal: int) -> Ta
 def _create_pods(task: StatefulSetTask, ordinals: Sequence[int]) -> TaskSteps:
     if not ordinals:
         return None
-    versions = [task.current if starts_at_current(task.rules, each) else task.update for each in ordinals]
+    versions = [task.current if uses_current_revision(task.rules, each) else task.update for each in ordinals]
     bodies = [
         identity.member_from(task.set_, version.template, version.name, ordinal)
         for ordinal, version in zip(ordinals, versions, strict=True)
@@ -214,7 +220,7 @@ def _delete_pods(task: StatefulSetTask, members: Sequence[StatefulSetPod]) -> Ta
             task.pods.deletion_accepted(metadata["uid"])
         elif each.missing:
             task.pods.deletion_confirmed(metadata["uid"])
-        elif not each.conflict:  # a conflict: a new pod has the name
+        elif not each.conflict:  # a conflict means that a new pod has this name
             problem = problem or each.message
         if each.ok or not (each.missing or each.conflict):
             yield _pod_event(task, "Delete", metadata["name"], None if each.ok else each.message)

@@ -9,7 +9,7 @@ from headgate.controllers.stateful_sets.plan import StatefulSetPod, StatefulSetR
 
 Object = dict[str, Any]
 
-_ALWAYS: Final = frozenset({"replicas", "availableReplicas", "collisionCount"})
+_KEPT_IF_ZERO: Final = frozenset({"replicas", "availableReplicas", "collisionCount"})
 _UNCOMPARED: Final = frozenset({"observedGeneration", "collisionCount"})
 
 
@@ -38,7 +38,7 @@ def status_of(
     is_complete = updated == ready == len(members) == rules.replicas
     if rules.partition is not None and is_complete:
         status["currentReplicas"], status["currentRevision"] = updated, update
-    return {key: value for key, value in status.items() if value or key in _ALWAYS}
+    return {key: value for key, value in status.items() if value or key in _KEPT_IF_ZERO}
 
 
 def has_changed(set_: Object, status: Object) -> bool:

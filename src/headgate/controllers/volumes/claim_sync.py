@@ -1,8 +1,8 @@
-"""The steps for one claim: it stays pending, is bound, or has lost its volume.
+"""Reconciles one claim: it stays pending, is bound, or has lost its volume.
 
-A binding takes four writes, volume first: its claim, its phase, then the claim's volume and phase. Each step checks
-whether it was done already, so an interrupted binding is resumed and completed. ``volume_sync.py`` does the same from
-the volume's side.
+A binding takes four writes in this order: the volume's ``spec.claimRef``, the volume's ``status.phase``, the claim's
+``spec.volumeName``, the claim's ``status.phase``. A write that was done already is skipped, so an interrupted binding
+is completed. ``volume_sync.py`` does the same from the volume's side.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 from headgate.controllers.volumes import object_fields
 from headgate.controllers.volumes.object_fields import ClaimKey, Object
-from headgate.controllers.volumes.volume_cache import PersistentVolumeCache, Step
+from headgate.controllers.volumes.volume_cache import PersistentVolumeCache, WriteSteps
 from headgate.kube import quantity
 from headgate.kube.api_resources import PERSISTENT_VOLUME_CLAIMS as CLAIMS
 from headgate.kube.api_resources import PERSISTENT_VOLUMES as VOLUMES
@@ -25,36 +25,38 @@ _EXTERNAL: Final = (
 _IN_TREE: Final = "kubernetes.io/"
 
 
-def sync_claim(cache: PersistentVolumeCache, key: ClaimKey, consumers: Sequence[str]) -> Step:
+def sync_claim(cache: PersistentVolumeCache, key: ClaimKey, consumers: Sequence[str]) -> WriteSteps:
     """``consumers``: pods that use the claim and have no node yet."""
     claim = cache.claims.get(key)
     if claim is None:
         return None
     name = object_fields.spec_of(claim).get("volumeName") or ""
     if object_fields.BIND_COMPLETED in object_fields.annotations_of(claim):
-        return (yield from _keep(cache, claim, name))
+        return (yield from _sync_bound_claim(cache, claim, name))
     if name:
         return (yield from _bind_to_named(cache, claim, name))
-    is_waiting = object_fields.waits_for_first_consumer(cache.class_of(claim))
-    volume = cache.available.find(claim, only_reserved=is_waiting)
+    delays_binding = object_fields.waits_for_first_consumer(cache.storage_class_of(claim))
+    volume = cache.available.find(claim, only_prebound=delays_binding)
     if volume is not None:
         return (yield from bind(cache, volume, claim))
-    return (yield from _wait(cache, claim, consumers, is_waiting=is_waiting))
+    return (yield from _handle_claim_without_volume(cache, claim, consumers, delays_binding=delays_binding))
 
 
 # -- claims without a volume ----------------------------------------------------------------------------------------
 
 
-def _wait(cache: PersistentVolumeCache, claim: Object, consumers: Sequence[str], *, is_waiting: bool) -> Step:
+def _handle_claim_without_volume(
+    cache: PersistentVolumeCache, claim: Object, consumers: Sequence[str], *, delays_binding: bool
+) -> WriteSteps:
     if not object_fields.names_a_class(claim) and (default := cache.default_class()):
-        return (yield from cache.write(CLAIMS, claim, {"spec": {"storageClassName": default}}))
-    if is_waiting and object_fields.SELECTED_NODE not in object_fields.annotations_of(claim):
-        yield from cache.emit_event(CLAIMS, claim, "Normal", *_waiting_reason(consumers))
-    elif object_fields.class_of(claim):
+        return (yield from cache.patch_and_store(CLAIMS, claim, {"spec": {"storageClassName": default}}))
+    if delays_binding and object_fields.SELECTED_NODE not in object_fields.annotations_of(claim):
+        yield from cache.emit_event_once(CLAIMS, claim, "Normal", *_waiting_reason(consumers))
+    elif object_fields.storage_class_name_of(claim):
         return (yield from _delegate_provisioning(cache, claim))
     else:
         text = "no persistent volumes available for this claim and no storage class is set"
-        yield from cache.emit_event(CLAIMS, claim, "Normal", "FailedBinding", text)
+        yield from cache.emit_event_once(CLAIMS, claim, "Normal", "FailedBinding", text)
     return (yield from _write_phase(cache, claim, "Pending", None))
 
 
@@ -65,30 +67,30 @@ def _waiting_reason(consumers: Sequence[str]) -> tuple[str, str]:
     return "WaitForPodScheduled", f"waiting for {pods} {','.join(consumers)} to be scheduled"
 
 
-def _delegate_provisioning(cache: PersistentVolumeCache, claim: Object) -> Step:
+def _delegate_provisioning(cache: PersistentVolumeCache, claim: Object) -> WriteSteps:
     """Sets the annotations that name the external provisioner of the volume."""
-    found = cache.class_of(claim)
+    found = cache.storage_class_of(claim)
     if found is None:
-        text = f'storageclass.storage.k8s.io "{object_fields.class_of(claim)}" not found'
-        yield from cache.emit_event(CLAIMS, claim, "Warning", "ProvisioningFailed", text)
+        text = f'storageclass.storage.k8s.io "{object_fields.storage_class_name_of(claim)}" not found'
+        yield from cache.emit_event_once(CLAIMS, claim, "Warning", "ProvisioningFailed", text)
         return None
     provisioner = found.get("provisioner") or ""
     if provisioner.startswith(_IN_TREE):
-        yield from cache.emit_event(
+        yield from cache.emit_event_once(
             CLAIMS, claim, "Warning", "ProvisioningFailed", f"no volume plugin matched name: {provisioner}"
         )
         return None
     annotations = object_fields.annotations_of(claim)
     if any(annotations.get(each) != provisioner for each in object_fields.PROVISIONERS):
         body = {"metadata": {"annotations": dict.fromkeys(object_fields.PROVISIONERS, provisioner)}}
-        problem = yield from cache.write(CLAIMS, claim, body)
+        problem = yield from cache.patch_and_store(CLAIMS, claim, body)
         if problem is not None:
             return problem
-    yield from cache.emit_event(CLAIMS, claim, "Normal", "ExternalProvisioning", _EXTERNAL.format(provisioner))
+    yield from cache.emit_event_once(CLAIMS, claim, "Normal", "ExternalProvisioning", _EXTERNAL.format(provisioner))
     return None
 
 
-def _bind_to_named(cache: PersistentVolumeCache, claim: Object, name: str) -> Step:
+def _bind_to_named(cache: PersistentVolumeCache, claim: Object, name: str) -> WriteSteps:
     """The claim names its volume, but the binding is not finished."""
     volume = cache.volumes.get(name)
     if volume is None:
@@ -98,19 +100,19 @@ def _bind_to_named(cache: PersistentVolumeCache, claim: Object, name: str) -> St
         if not mismatch:
             return (yield from bind(cache, volume, claim))
         text = f'Cannot bind to requested volume "{name}": {mismatch}'
-        yield from cache.emit_event(CLAIMS, claim, "Warning", "VolumeMismatch", text)
+        yield from cache.emit_event_once(CLAIMS, claim, "Warning", "VolumeMismatch", text)
     elif object_fields.is_reserved_for(volume, claim):
         return (yield from bind(cache, volume, claim))
     else:
         text = f'volume "{name}" already bound to a different claim.'
-        yield from cache.emit_event(CLAIMS, claim, "Warning", "FailedBinding", text)
+        yield from cache.emit_event_once(CLAIMS, claim, "Warning", "FailedBinding", text)
     return (yield from _write_phase(cache, claim, "Pending", None))
 
 
 # -- claims with a volume -------------------------------------------------------------------------------------------
 
 
-def _keep(cache: PersistentVolumeCache, claim: Object, name: str) -> Step:
+def _sync_bound_claim(cache: PersistentVolumeCache, claim: Object, name: str) -> WriteSteps:
     volume = cache.volumes.get(name) if name else None
     if not name:
         text = "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!"
@@ -125,19 +127,19 @@ def _keep(cache: PersistentVolumeCache, claim: Object, name: str) -> Step:
     return (yield from _mark_lost(cache, claim, "ClaimMisbound", text))
 
 
-def _mark_lost(cache: PersistentVolumeCache, claim: Object, reason: str, text: str) -> Step:
+def _mark_lost(cache: PersistentVolumeCache, claim: Object, reason: str, text: str) -> WriteSteps:
     if object_fields.phase_of(claim) == "Lost":
         return None
     problem = yield from _write_phase(cache, claim, "Lost", None)
     if problem is None:
-        yield from cache.emit_event(CLAIMS, claim, "Warning", reason, text)
+        yield from cache.emit_event_once(CLAIMS, claim, "Warning", reason, text)
     return problem
 
 
 # -- writes ---------------------------------------------------------------------------------------------------------
 
 
-def bind(cache: PersistentVolumeCache, volume: Object, claim: Object) -> Step:
+def bind(cache: PersistentVolumeCache, volume: Object, claim: Object) -> WriteSteps:
     """Performs the missing writes of a binding."""
     key, name = object_fields.key_of(claim), object_fields.name_of(volume)
     problem = yield from _bind_volume_to_claim(cache, volume, claim)
@@ -150,21 +152,21 @@ def bind(cache: PersistentVolumeCache, volume: Object, claim: Object) -> Step:
     return problem
 
 
-def _bind_volume_to_claim(cache: PersistentVolumeCache, volume: Object, claim: Object) -> Step:
+def _bind_volume_to_claim(cache: PersistentVolumeCache, volume: Object, claim: Object) -> WriteSteps:
     metadata, ref = claim["metadata"], object_fields.claim_ref(volume) or {}
-    wanted = {"namespace": metadata["namespace"], "name": metadata["name"], "uid": metadata["uid"]}
+    desired = {"namespace": metadata["namespace"], "name": metadata["name"], "uid": metadata["uid"]}
     body: Object = {}
-    if not wanted.items() <= ref.items():
+    if not desired.items() <= ref.items():
         named = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "resourceVersion": metadata["resourceVersion"]}
-        body["spec"] = {"claimRef": {**named, **wanted}}
+        body["spec"] = {"claimRef": {**named, **desired}}
     if not object_fields.is_reserved_for(
         volume, claim
     ) and object_fields.BOUND_BY_CONTROLLER not in object_fields.annotations_of(volume):
         body["metadata"] = {"annotations": {object_fields.BOUND_BY_CONTROLLER: "yes"}}
-    return (yield from cache.write(VOLUMES, volume, body)) if body else None
+    return (yield from cache.patch_and_store(VOLUMES, volume, body)) if body else None
 
 
-def _bind_claim_to_volume(cache: PersistentVolumeCache, claim: Object, name: str) -> Step:
+def _bind_claim_to_volume(cache: PersistentVolumeCache, claim: Object, name: str) -> WriteSteps:
     annotations: dict[str, str] = {}
     body: Object = {}
     if object_fields.spec_of(claim).get("volumeName") != name:
@@ -174,34 +176,38 @@ def _bind_claim_to_volume(cache: PersistentVolumeCache, claim: Object, name: str
     missing = {mark: value for mark, value in annotations.items() if mark not in object_fields.annotations_of(claim)}
     if missing:
         body["metadata"] = {"annotations": missing}
-    return (yield from cache.write(CLAIMS, claim, body)) if body else None
+    return (yield from cache.patch_and_store(CLAIMS, claim, body)) if body else None
 
 
-def _write_phase(cache: PersistentVolumeCache, claim: Object, phase: str, volume: Object | None) -> Step:
-    known = claim.get("status") or {}
+def _write_phase(cache: PersistentVolumeCache, claim: Object, phase: str, volume: Object | None) -> WriteSteps:
+    current = claim.get("status") or {}
     status: Object = {}
     if volume is None:
         status = {
-            each: None for each in ("accessModes", "capacity", "currentVolumeAttributesClassName") if each in known
+            each: None for each in ("accessModes", "capacity", "currentVolumeAttributesClassName") if each in current
         }
     else:
         spec = object_fields.spec_of(volume)
-        if known.get("accessModes") != spec.get("accessModes"):
+        if current.get("accessModes") != spec.get("accessModes"):
             status["accessModes"] = spec.get("accessModes")
-        if known.get("phase") != phase and _size(known.get("capacity")) != _size(spec.get("capacity")):
+        if current.get("phase") != phase and _size(current.get("capacity")) != _size(spec.get("capacity")):
             status["capacity"] = spec.get("capacity")
         attributes = spec.get("volumeAttributesClassName")
-        if known.get("phase") == "Pending" and known.get("currentVolumeAttributesClassName") != attributes:
+        if current.get("phase") == "Pending" and current.get("currentVolumeAttributesClassName") != attributes:
             status["currentVolumeAttributesClassName"] = attributes
-    if known.get("phase") != phase:
+    if current.get("phase") != phase:
         status["phase"] = phase
-    return (yield from cache.write(CLAIMS, claim, {"status": status}, "status")) if status else None
+    return (yield from cache.patch_and_store(CLAIMS, claim, {"status": status}, "status")) if status else None
 
 
-def write_volume_phase(cache: PersistentVolumeCache, volume: Object, phase: str, message: str = "") -> Step:
+def write_volume_phase(cache: PersistentVolumeCache, volume: Object, phase: str, message: str = "") -> WriteSteps:
     if object_fields.phase_of(volume) == phase:
         return None
-    return (yield from cache.write(VOLUMES, volume, {"status": {"phase": phase, "message": message or None}}, "status"))
+    return (
+        yield from cache.patch_and_store(
+            VOLUMES, volume, {"status": {"phase": phase, "message": message or None}}, "status"
+        )
+    )
 
 
 def _size(amounts: Object | None) -> int | None:

@@ -1,8 +1,8 @@
 """The persistent volume controller: binds claims to volumes. It watches both, classes and pods, and enqueues keys.
 
-``claim_sync.py`` and ``volume_sync.py`` have the steps. A volume that becomes available is offered to the pending
-claims of its class, once for all volumes that come together; no step scans all objects. ``hollow_provisioner.py`` or a
-driver creates volumes.
+``claim_sync.py`` and ``volume_sync.py`` have the steps. A volume that becomes available enqueues the pending claims of
+its class that it fits; volumes that become available together are matched in one step. No step scans all objects.
+``hollow_provisioner.py`` or a CSI driver creates volumes.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class PersistentVolumeController(Controller):
             WatchSpec(PODS, POD_FIELDS),
         )
 
-    # -- events in -------------------------------------------------------------------------------------------------
+    # -- watch events ----------------------------------------------------------------------------------------------
 
     def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
         if resource == PERSISTENT_VOLUME_CLAIMS:
@@ -103,7 +103,7 @@ class PersistentVolumeController(Controller):
         name = object_fields.name_of(volume)
         enqueues = [Enqueue(_Volume(name)), *self._claims_of(name, volume)]
         if object_fields.claim_ref(volume) is None and object_fields.phase_of(volume) == "Available":
-            enqueues.append(Enqueue(_Class(object_fields.class_of(volume)), _BATCH_S))
+            enqueues.append(Enqueue(_Class(object_fields.storage_class_name_of(volume)), _BATCH_S))
         return enqueues
 
     def _class_applied(self, storage_class: Object) -> Iterable[Enqueue]:
@@ -125,7 +125,7 @@ class PersistentVolumeController(Controller):
         found = dict.fromkeys([*self._cache.claims_naming(name), *([reserved_key] if reserved_key is not None else [])])
         return [Enqueue(_Claim(each)) for each in found]
 
-    # -- work ------------------------------------------------------------------------------------------------------
+    # -- reconcile -------------------------------------------------------------------------------------------------
 
     def reconcile(self, key: _Claim | _Volume | _Class, now_s: float) -> ReconcileSteps:
         match key:
@@ -149,7 +149,7 @@ class PersistentVolumeController(Controller):
         ):
             if len(taken) >= self._cache.available.count(storage_class):
                 return
-            found = self._cache.available.find(claim, only_reserved=False, taken=taken)
+            found = self._cache.available.find(claim, only_prebound=False, taken=taken)
             if found is not None:
                 if object_fields.claim_ref(found) is None:
                     taken.add(object_fields.name_of(found))

@@ -60,7 +60,7 @@ class HollowProvisioner(Controller):
             return [
                 Enqueue(_Claim(key))
                 for key, claim in self._pending_claims.items()
-                if object_fields.class_of(claim) == object_fields.name_of(obj)
+                if object_fields.storage_class_name_of(claim) == object_fields.name_of(obj)
             ]
         if resource == PERSISTENT_VOLUME_CLAIMS:
             if not _needs_volume(obj):
@@ -94,7 +94,7 @@ class HollowProvisioner(Controller):
 
     def _provision(self, key: ClaimKey) -> ReconcileSteps:
         claim = self._pending_claims.get(key)
-        found = None if claim is None else self._classes.get(object_fields.class_of(claim))
+        found = None if claim is None else self._classes.get(object_fields.storage_class_name_of(claim))
         if claim is None or found is None or found.get("provisioner") != PROVISIONER:
             return Done()
         if object_fields.waits_for_first_consumer(
@@ -107,7 +107,8 @@ class HollowProvisioner(Controller):
             text = f"Successfully provisioned volume {object_fields.name_of(volume)}"
             yield _event(claim, "Normal", "ProvisioningSucceeded", text)
         elif not response.conflict:
-            text = f'failed to provision volume with StorageClass "{object_fields.class_of(claim)}": {response.message}'
+            class_name = object_fields.storage_class_name_of(claim)
+            text = f'failed to provision volume with StorageClass "{class_name}": {response.message}'
             yield _event(claim, "Warning", "ProvisioningFailed", text)
             return RequeueWithBackoff(response.message)
         return Done()
@@ -127,7 +128,7 @@ def make_volume(claim: Object, storage_class: Object) -> Object:
         "claimRef": ref,
         "csi": {"driver": _DRIVER, "volumeHandle": name},
         "persistentVolumeReclaimPolicy": storage_class.get("reclaimPolicy") or "Delete",
-        "storageClassName": object_fields.class_of(claim),
+        "storageClassName": object_fields.storage_class_name_of(claim),
         "volumeMode": spec.get("volumeMode") or "Filesystem",
     }
     optional = {

@@ -55,7 +55,7 @@ def is_being_deleted(obj: Object) -> bool:
     return obj["metadata"].get("deletionTimestamp") is not None
 
 
-def class_of(obj: Object) -> str:
+def storage_class_name_of(obj: Object) -> str:
     """The class of a claim or a volume. The legacy annotation has precedence."""
     named = annotations_of(obj).get(_CLASS)
     return (spec_of(obj).get("storageClassName") or "") if named is None else str(named)
@@ -118,7 +118,7 @@ def find_mismatch(volume: Object, claim: Object) -> str:
         return f'the volume is marked for deletion "{name_of(volume)}"'
     if capacity(volume) < requested(claim):
         return "requested PV is too small"
-    if class_of(volume) != class_of(claim):
+    if storage_class_name_of(volume) != storage_class_name_of(claim):
         return "storageClassName does not match"
     if attributes != wanted_attributes:
         return "volumeAttributesClassName does not match"

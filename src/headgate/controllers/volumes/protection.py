@@ -24,7 +24,7 @@ from headgate.controllers.volumes import object_fields
 from headgate.controllers.volumes.claim_users import POD_FIELDS, ClaimUser, ClaimUserIndex, read_claim_user, uses
 from headgate.controllers.volumes.finalizers import FINALIZER_FIELDS, change_protection, is_protected
 from headgate.controllers.volumes.object_fields import ClaimKey, Object
-from headgate.controllers.volumes.volume_cache import Step
+from headgate.controllers.volumes.volume_cache import WriteSteps
 from headgate.kube.api_resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, APIResource
 
 
@@ -54,7 +54,7 @@ class StorageProtectionController(Controller):
             WatchSpec(PODS, POD_FIELDS),
         )
 
-    # -- events in -------------------------------------------------------------------------------------------------
+    # -- watch events ----------------------------------------------------------------------------------------------
 
     def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
         if resource == PODS:
@@ -94,7 +94,7 @@ class StorageProtectionController(Controller):
             if not claims:
                 index.pop(key[0], None)
 
-    # -- work ------------------------------------------------------------------------------------------------------
+    # -- reconcile -------------------------------------------------------------------------------------------------
 
     def reconcile(self, key: _Namespace | _Volume, now_s: float) -> ReconcileSteps:
         if isinstance(key, _Volume):
@@ -106,7 +106,7 @@ class StorageProtectionController(Controller):
             problem = yield from self._sync_claims(key.name)
         return Done() if problem is None else RequeueWithBackoff(problem)
 
-    def _sync_claims(self, namespace: str) -> Step:
+    def _sync_claims(self, namespace: str) -> WriteSteps:
         problem = None
         for claim in list(self._unprotected.get(namespace, {}).values()):
             problem = (yield from change_protection(PERSISTENT_VOLUME_CLAIMS, claim)) or problem

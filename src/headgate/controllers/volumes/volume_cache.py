@@ -1,6 +1,6 @@
 """All claims, volumes and classes, indexed by each other's names. Own writes count as seen at once.
 
-A version that is older than the known one is ignored: a watch may be late. Nothing is decided here.
+A version that is older than the known one is ignored: a watch may be late.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from headgate.controllers.volumes.object_fields import ClaimKey, Object
 from headgate.controllers.volumes.volume_index import AvailableVolumeIndex
 from headgate.kube.api_resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, APIResource
 
-Step = Generator[Effect, EffectResponse, str | None]
-"""Steps that return an error message, or None."""
+WriteSteps = Generator[Effect, EffectResponse, str | None]
+"""Yields the writes of a sync, and returns an error message or None."""
 
 COMPONENT: Final = "persistentvolume-controller"
 _KINDS: Final = {PERSISTENT_VOLUME_CLAIMS: "PersistentVolumeClaim", PERSISTENT_VOLUMES: "PersistentVolume"}
@@ -31,7 +31,7 @@ class PersistentVolumeCache:
         self._unbound: Final[dict[str, dict[ClaimKey, None]]] = {}
         self._last_event: Final[dict[str, tuple[str, str]]] = {}
 
-    # -- what there is ---------------------------------------------------------------------------------------------
+    # -- lookups and updates ---------------------------------------------------------------------------------------
 
     def put_claim(self, claim: Object) -> bool:
         """Returns False if the version is older than the known one."""
@@ -45,7 +45,7 @@ class PersistentVolumeCache:
         if name:
             self._by_volume.setdefault(name, {})[key] = None
         else:
-            self._unbound.setdefault(object_fields.class_of(claim), {})[key] = None
+            self._unbound.setdefault(object_fields.storage_class_name_of(claim), {})[key] = None
         return True
 
     def drop_claim(self, key: ClaimKey) -> None:
@@ -53,7 +53,9 @@ class PersistentVolumeCache:
         if claim is None:
             return
         name = object_fields.spec_of(claim).get("volumeName")
-        index, index_key = (self._by_volume, name) if name else (self._unbound, object_fields.class_of(claim))
+        index, index_key = (
+            (self._by_volume, name) if name else (self._unbound, object_fields.storage_class_name_of(claim))
+        )
         del index[index_key][key]
         if not index[index_key]:
             del index[index_key]
@@ -79,8 +81,8 @@ class PersistentVolumeCache:
         """The claims of a class that have no volume."""
         return self._unbound.get(storage_class, {})
 
-    def class_of(self, claim: Object) -> Object | None:
-        return self.classes.get(object_fields.class_of(claim))
+    def storage_class_of(self, claim: Object) -> Object | None:
+        return self.classes.get(object_fields.storage_class_name_of(claim))
 
     def default_class(self) -> str:
         """The default class: of several the newest, then the first by name; empty if there is none."""
@@ -91,10 +93,10 @@ class PersistentVolumeCache:
             object_fields.name_of(max(found, key=lambda each: each["metadata"]["creationTimestamp"])) if found else ""
         )
 
-    # -- what is done to it ----------------------------------------------------------------------------------------
+    # -- writes ----------------------------------------------------------------------------------------------------
 
-    def write(self, resource: APIResource, obj: Object, body: Object, subresource: str = "") -> Step:
-        """Patches the known version of an object, and puts the result into the cache."""
+    def patch_and_store(self, resource: APIResource, obj: Object, body: Object, subresource: str = "") -> WriteSteps:
+        """Patches the cached version of an object, and puts the result into the cache."""
         metadata = obj["metadata"]
         state = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
         body = {**body, "metadata": {**body.get("metadata", {}), **state}}
@@ -109,7 +111,7 @@ class PersistentVolumeCache:
             (self.put_volume if is_volume else self.put_claim)(response.body)
         return None
 
-    def emit_event(
+    def emit_event_once(
         self, resource: APIResource, obj: Object, type_: Literal["Normal", "Warning"], reason: str, message: str
     ) -> Generator[Effect, EffectResponse, None]:
         """Emits an Event, unless it equals the last one of the object."""

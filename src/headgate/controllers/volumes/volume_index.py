@@ -39,7 +39,7 @@ class AvailableVolumeIndex:
         elif _is_available(volume):
             group = self._available.setdefault(object_fields.access_modes(volume), {}).setdefault(_kind(volume), [])
             insort(group, (object_fields.capacity(volume), name))
-            self._counts[object_fields.class_of(volume)] += 1
+            self._counts[object_fields.storage_class_name_of(volume)] += 1
 
     def drop(self, name: str) -> None:
         volume = self._stored.pop(name, None)
@@ -51,7 +51,7 @@ class AvailableVolumeIndex:
             if not self._reserved[key]:
                 del self._reserved[key]
         elif _is_available(volume):
-            self._counts[object_fields.class_of(volume)] -= 1
+            self._counts[object_fields.storage_class_name_of(volume)] -= 1
             kinds = self._available[modes]
             group = kinds[_kind(volume)]
             del group[bisect_left(group, (object_fields.capacity(volume), name))]
@@ -67,13 +67,13 @@ class AvailableVolumeIndex:
     def reserved_for(self, key: ClaimKey) -> Collection[str]:
         return self._reserved.get(key, {})
 
-    def find(self, claim: Object, *, only_reserved: bool, taken: Collection[str] = ()) -> Object | None:
-        """``only_reserved``: only volumes that are reserved for the claim. ``taken``: volumes for other claims."""
+    def find(self, claim: Object, *, only_prebound: bool, taken: Collection[str] = ()) -> Object | None:
+        """``only_prebound``: only volumes that are reserved for the claim. ``taken``: volumes for other claims."""
         reserved = {object_fields.access_modes(each): each for each in reversed(list(self._matching_reserved(claim)))}
         for modes in _in_order({*self._available, *reserved}, object_fields.access_modes(claim)):
             if modes in reserved:
                 return reserved[modes]
-            name = None if only_reserved else self._smallest(claim, self._available[modes], taken)
+            name = None if only_prebound else self._smallest(claim, self._available[modes], taken)
             if name is not None:
                 return self._stored[name]
         return None
@@ -104,8 +104,8 @@ class AvailableVolumeIndex:
         return None
 
 
-def _in_order(all_modes: Collection[Modes], wanted: Modes) -> list[Modes]:
-    return sorted((each for each in all_modes if each >= wanted), key=lambda each: (len(each), sorted(each)))
+def _in_order(all_modes: Collection[Modes], requested: Modes) -> list[Modes]:
+    return sorted((each for each in all_modes if each >= requested), key=lambda each: (len(each), sorted(each)))
 
 
 def _is_available(volume: Object) -> bool:
@@ -113,7 +113,7 @@ def _is_available(volume: Object) -> bool:
 
 
 def _kind(obj: Object) -> VolumeKind:
-    return object_fields.class_of(obj), *object_fields.kind_of(obj)
+    return object_fields.storage_class_name_of(obj), *object_fields.kind_of(obj)
 
 
 def _selector(claim: Object) -> Selector | None:

@@ -14,7 +14,7 @@ from headgate.controllers.framework.effects import Delete, Effect, EffectRespons
 from headgate.controllers.volumes import object_fields
 from headgate.controllers.volumes.claim_sync import write_volume_phase
 from headgate.controllers.volumes.object_fields import ClaimKey, Object
-from headgate.controllers.volumes.volume_cache import PersistentVolumeCache, Step
+from headgate.controllers.volumes.volume_cache import PersistentVolumeCache, WriteSteps
 from headgate.kube.api_resources import PERSISTENT_VOLUME_CLAIMS as CLAIMS
 from headgate.kube.api_resources import PERSISTENT_VOLUMES as VOLUMES
 
@@ -22,7 +22,7 @@ _RELEASED: Final = frozenset({"Released", "Failed"})
 _REMOVABLE: Final = re.compile(r"/tmp/.+")  # the same limit as upstream for host paths
 
 
-def sync_volume(cache: PersistentVolumeCache, name: str) -> Step:
+def sync_volume(cache: PersistentVolumeCache, name: str) -> WriteSteps:
     volume = cache.volumes.get(name)
     if volume is None:
         return None
@@ -61,7 +61,7 @@ def _find_claim(
     return claim if claim is not None and object_fields.uid_of(claim) == uid else None
 
 
-def _report_mismatch(cache: PersistentVolumeCache, volume: Object, claim: Object) -> Step:
+def _report_mismatch(cache: PersistentVolumeCache, volume: Object, claim: Object) -> WriteSteps:
     """The claim does not name its volume yet. Events of the volume enqueue the claim, so that only a mismatch is
     reported here."""
     if object_fields.kind_of(volume)[0] != object_fields.kind_of(claim)[0]:
@@ -69,21 +69,21 @@ def _report_mismatch(cache: PersistentVolumeCache, volume: Object, claim: Object
         text = (
             f'Cannot bind PersistentVolume to requested PersistentVolumeClaim "{name}" due to incompatible volumeMode.'
         )
-        yield from cache.emit_event(VOLUMES, volume, "Warning", "VolumeMismatch", text)
+        yield from cache.emit_event_once(VOLUMES, volume, "Warning", "VolumeMismatch", text)
         name = object_fields.name_of(volume)
         text = (
             f'Cannot bind PersistentVolume "{name}" to requested PersistentVolumeClaim due to incompatible volumeMode.'
         )
-        yield from cache.emit_event(CLAIMS, claim, "Warning", "VolumeMismatch", text)
+        yield from cache.emit_event_once(CLAIMS, claim, "Warning", "VolumeMismatch", text)
     return None
 
 
-def _unbind(cache: PersistentVolumeCache, volume: Object) -> Step:
+def _unbind(cache: PersistentVolumeCache, volume: Object) -> WriteSteps:
     """Removes a binding that the controller made; a reservation by a user keeps the claim and loses the uid."""
     body: Object = {"spec": {"claimRef": {"uid": None}}}
     if object_fields.BOUND_BY_CONTROLLER in object_fields.annotations_of(volume):
         body = {"spec": {"claimRef": None}, "metadata": {"annotations": {object_fields.BOUND_BY_CONTROLLER: None}}}
-    problem = yield from cache.write(VOLUMES, volume, body)
+    problem = yield from cache.patch_and_store(VOLUMES, volume, body)
     if problem is not None:
         return problem
     return (yield from write_volume_phase(cache, cache.volumes.get(object_fields.name_of(volume), volume), "Available"))
@@ -92,7 +92,7 @@ def _unbind(cache: PersistentVolumeCache, volume: Object) -> Step:
 # -- after its claim ------------------------------------------------------------------------------------------------
 
 
-def _release(cache: PersistentVolumeCache, volume: Object) -> Step:
+def _release(cache: PersistentVolumeCache, volume: Object) -> WriteSteps:
     if object_fields.phase_of(volume) not in _RELEASED:
         problem = yield from write_volume_phase(cache, volume, "Released")
         if problem is not None:
@@ -106,7 +106,7 @@ def _release(cache: PersistentVolumeCache, volume: Object) -> Step:
     return None
 
 
-def _delete(cache: PersistentVolumeCache, volume: Object) -> Step:
+def _delete(cache: PersistentVolumeCache, volume: Object) -> WriteSteps:
     spec, name = object_fields.spec_of(volume), object_fields.name_of(volume)
     if object_fields.PROVISIONED_BY in object_fields.annotations_of(volume) or spec.get("csi") is not None:
         return None  # its driver does it
@@ -121,12 +121,12 @@ def _delete(cache: PersistentVolumeCache, volume: Object) -> Step:
     return None if response.ok or response.missing or response.conflict else response.message
 
 
-def _fail(cache: PersistentVolumeCache, volume: Object, reason: str, text: str) -> Step:
+def _fail(cache: PersistentVolumeCache, volume: Object, reason: str, text: str) -> WriteSteps:
     if object_fields.phase_of(volume) == "Failed":
         return None
     problem = yield from write_volume_phase(cache, volume, "Failed", text)
     if problem is None:
-        yield from cache.emit_event(VOLUMES, volume, "Warning", reason, text)
+        yield from cache.emit_event_once(VOLUMES, volume, "Warning", reason, text)
     return problem
 
 

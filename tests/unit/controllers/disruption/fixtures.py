@@ -41,7 +41,7 @@ class Stage:
         self.look()
 
     def owner(self, plural: str, kind: str, name: str, replicas: int, parent: Object | None = None) -> Object:
-        """Something that scales, without anybody who makes its pods."""
+        """An object with a scale subresource, without a controller that creates its pods."""
         template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
         spec: Object = {"selector": {"matchLabels": {"app": "web"}}, "template": template}
         spec |= {} if plural == "daemonsets" else {"replicas": replicas}

@@ -75,7 +75,7 @@ class Stage:
         return [each["metadata"]["name"] for each in self.pods()]
 
     def live(self) -> list[str]:
-        """Pods that have neither ended nor been told to."""
+        """Pods that have not ended and are not terminating."""
         return [
             each["metadata"]["name"]
             for each in self.pods()
