@@ -1,27 +1,31 @@
-"""The engine of queues: the interface for the scheduler, ``explain`` and the status reporter.
+"""The queue engine: the interface of this package for the scheduler, ``headgate explain`` and the status reporter.
 
-API objects come in, grants come out, and the outcome of each grant comes in again. All state can be rebuilt from the
-API: promises are on the pods (``capacity/api/stamp.py``); only promises that the API does not show yet are kept in
-memory. ``capacity/grants/queue_cache.py`` holds the state.
+It does no I/O. Callers pass API objects in, get grants back, and report the outcome of each grant. A restarted process
+rebuilds the state from the API: stamps on the pods record the promises (``capacity/api/stamp.py``). Only a promise
+whose stamp is not on its pod yet exists in memory alone. ``capacity/grants/queue_cache.py`` holds the state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from headgate.capacity.api.lease import Lapse
 from headgate.capacity.api.queue import Amounts
 from headgate.capacity.api.stamp import Stamp
 from headgate.capacity.api.task import TaskInfo
 from headgate.capacity.cache.gang import GangAttempt, gang_attempt_of
 from headgate.capacity.cache.ledger import LedgerColumn
-from headgate.capacity.cache.pod_record import NEEDS_NO_NODE, PROMISED, WAITING_FOR_GRANT, AllocationState
+from headgate.capacity.cache.pod_record import NEEDS_NO_NODE, PROMISED, AllocationState
 from headgate.capacity.conf import DEFAULTS, SchedulerConf
 from headgate.capacity.grants import grants, wait_reasons
+from headgate.capacity.grants.delayed_starts import DelayedStarts
 from headgate.capacity.grants.event_handlers import QueueEventHandlers
 from headgate.capacity.grants.grants import Grant
+from headgate.capacity.grants.leases import PromiseLeases
+from headgate.capacity.grants.plugin_admission import AdmissionUnit, QueuePlugins
 from headgate.capacity.grants.queue_cache import QueueCache
 from headgate.capacity.grants.remedies import (
     CapabilityGrowth,
@@ -36,10 +40,11 @@ from headgate.capacity.ordering.order_keys import created_s_of, share_of
 from headgate.capacity.preemption import preemption_plan
 from headgate.capacity.preemption.preemption_plan import PreemptionPlan
 from headgate.capacity.preemption.victim_rules import PreemptionRules, VictimCandidate
-from headgate.capacity.wait_reason import QueueWait, WaitReason
+from headgate.capacity.queue_wait import QueueWait, WaitReason
 from headgate.kube.resource_amounts import PODS
 
 __all__ = [
+    "AdmissionUnit",
     "CapabilityGrowth",
     "GangAttempt",
     "Grant",
@@ -48,6 +53,7 @@ __all__ = [
     "PreemptionPlan",
     "QueueEngine",
     "QueueLimits",
+    "QueuePlugins",
     "QueueRemedy",
     "QueueUsage",
     "QueueWait",
@@ -59,21 +65,26 @@ _REVOKED_FOR_PREEMPTOR: Final = "what it was promised, and had no node for, went
 
 
 class QueueUsage(msgspec.Struct, frozen=True):
-    """The usage of a queue and all queues below it, in units. ``waiting``: the number of waiting pods; ``wanted``:
-    their requests. ``terminating``: what terminating pods still use on their nodes; it is not in ``allocated``."""
+    """The usage of a queue and all queues below it. ``allocated``: the amounts of pods on nodes; ``reserved``: the
+    promised amounts; ``inqueue``: the part of ``minResources`` that enqueued groups do not hold yet. ``waiting``: the
+    number of waiting pods; ``waiting_amounts``: their requests. ``share``: the largest ratio of allocated and reserved
+    amounts to deserved ones. ``terminating``: what terminating pods still use on their nodes; it is not in
+    ``allocated``. ``pods_without_node``: the number of pods that have a promise and no node, without pods that did not
+    opt in."""
 
     allocated: Amounts
     reserved: Amounts
     inqueue: Amounts
     waiting: int
     share: float
-    wanted: Amounts = {}
+    waiting_amounts: Amounts = {}
     terminating: Amounts = {}
+    pods_without_node: int = 0
 
 
 class QueueLimits(msgspec.Struct, frozen=True):
-    """``capability``: the effective one, limited by ancestors and siblings; a resource that is not named is unlimited.
-    ``stated``: the capability in the queue's spec."""
+    """``capability``: the effective capability, which ancestors and the guarantees of siblings may reduce; a resource
+    that is not named is unlimited. ``stated``: the capability in the queue's spec."""
 
     capability: Amounts
     deserved: Amounts
@@ -83,27 +94,33 @@ class QueueLimits(msgspec.Struct, frozen=True):
 
 
 class QueueEngine:
-    def __init__(self, conf: SchedulerConf = DEFAULTS) -> None:
-        self._cache = QueueCache(conf)
+    """The queues of one scheduler. A pod is named by its uid. With the methods that are named after an event
+    (``placed``, ``evicted``) the caller reports that event."""
+
+    def __init__(self, conf: SchedulerConf = DEFAULTS, plugins: QueuePlugins | None = None) -> None:
+        """``plugins``: queue plugins of other packages; None if there are none."""
+        self._cache = QueueCache(conf, plugins)
         self._handlers = QueueEventHandlers(self._cache)
+        self._delayed_starts = DelayedStarts(self._cache)
+        self._leases = PromiseLeases(self._cache)
         self.victim_rules = PreemptionRules(conf)
 
     # Events from the API.
 
-    def queue_applied(self, wire: Mapping[str, Any]) -> None:
-        self._handlers.apply_queue(wire)
+    def queue_applied(self, obj: Mapping[str, Any]) -> None:
+        self._handlers.apply_queue(obj)
 
     def queue_removed(self, name: str) -> None:
         self._handlers.remove_queue(name)
 
-    def group_applied(self, wire: Mapping[str, Any]) -> None:
-        self._handlers.apply_group(wire)
+    def group_applied(self, obj: Mapping[str, Any]) -> None:
+        self._handlers.apply_group(obj)
 
     def group_removed(self, namespace: str, name: str) -> None:
         self._handlers.remove_group(namespace, name)
 
-    def namespace_applied(self, wire: Mapping[str, Any]) -> None:
-        self._handlers.apply_namespace(wire)
+    def namespace_applied(self, obj: Mapping[str, Any]) -> None:
+        self._handlers.apply_namespace(obj)
 
     def namespace_removed(self, name: str) -> None:
         self._handlers.remove_namespace(name)
@@ -120,84 +137,200 @@ class QueueEngine:
 
     # Decisions.
 
-    def admit(self, now_s: float, max_pods: int) -> list[Grant]:
-        """The admission step. Pods that did not opt in get tentative grants, which end if they find no node."""
-        return grants.admit(self._cache, now_s, max_pods)
+    def admit(self, now_s: float, max_pods: int, time_of_day_s: float | None = None) -> list[Grant]:
+        """The admission step. Pods that did not opt in get tentative grants, which end if no node fits.
+        ``time_of_day_s``: the seconds since 1970; without it, ``now_s``."""
+        return grants.admit(self._cache, now_s, max_pods, time_of_day_s)
+
+    def set_time_of_day(self, time_of_day_s: float) -> None:
+        """For an engine that does not run admission steps: the seconds since 1970."""
+        grants.set_time_of_day(self._cache, time_of_day_s)
 
     def wait_reason(self, uid: str) -> QueueWait | None:
-        """Why the pod may not be tried now; None if it may. For a pod that gave a tentative grant back (it did not opt
-        in, and found no node) the call is a request to try it again: it is queued for the next admission, with the rest
-        of its group. :meth:`peek_wait_reason` reads without that request."""
+        """Why the pod may not be tried now; None if it may. For a pod that returned a tentative grant (it did not opt
+        in, and no node fit it) the call is also a request to try it again: it waits for the next admission step, with
+        the rest of its group. :meth:`peek_wait_reason` reads without that request."""
         record = self._cache.records.get(uid)
-        if record is not None and record.state is AllocationState.RESTING:
+        if record is not None and record.state is AllocationState.RETURNED_GRANT:
             members = (record,) if record.gang is None else tuple(record.gang.members.values())
             for each in members:
-                each.gave_grant_back = False
+                each.has_returned_grant = False
                 self._cache.recount(each)
         return self.peek_wait_reason(uid)
 
-    def gave_grant_back(self, uid: str) -> bool:
-        """Whether it gave a tentative grant back and has not requested another since."""
+    def has_returned_grant(self, uid: str) -> bool:
+        """Whether the pod returned a tentative grant and has not requested another one since."""
         record = self._cache.records.get(uid)
-        return record is not None and record.state is AllocationState.RESTING
+        return record is not None and record.state is AllocationState.RETURNED_GRANT
 
     def peek_wait_reason(self, uid: str) -> QueueWait | None:
         """As :meth:`wait_reason`, without a change of state."""
-        self._cache.flush()
+        self._cache.process_changes()
         record = self._cache.records.get(uid)
         return None if record is None else wait_reasons.find_wait_reason(self._cache, record)
 
     def pods_to_retry(self) -> list[str]:
-        """Pods that became triable, or stopped being so, since the last call."""
-        self._cache.flush()
+        """Pods that may be tried now, or may no longer be tried, because of a change since the last call."""
+        self._cache.process_changes()
         found, self._cache.pods_to_retry = list(self._cache.pods_to_retry), {}
         return found
 
     def next_deadline_s(self) -> float | None:
-        """When the next pod that was put off may be admitted."""
-        return self._cache.put_off.next_deadline_s()
+        """When the next pod whose gate removal was refused waits for a grant again, a delayed start is overdue, a lease
+        ends, or the back-off after a lapse does, or plugins of other packages have to be called."""
+        admission = self._cache.admission
+        found = (
+            None if admission is None else admission.next_deadline_s(),
+            self._cache.gate_retries.next_deadline_s(),
+            self._delayed_starts.next_deadline_s(),
+            self._leases.next_deadline_s(),
+            self._cache.reviews.next_s(),
+        )
+        return min((each for each in found if each is not None), default=None)
 
-    # Outcomes of grants and writes.
+    # Queue plugins of other packages (``capacity/grants/plugin_admission.py``).
 
-    def stamped(self, uid: str, stamp: Stamp) -> None:
-        """This stamp was written on the pod; the API may show it later."""
+    def reorder(self, uid: str) -> None:
+        """The pod changed in a way that only plugins see, so its place in its queue may be another one."""
         record = self._cache.records.get(uid)
-        if record is None or record.promised_at == stamp.at:
+        if record is None or self._cache.admission is None:
+            return
+        if record.gang is not None:
+            self._cache.mark_gang_changed(record.gang)
+            return
+        self._cache.remove_from_counts(record)
+        self._cache.add_to_counts(record)
+
+    def changed_holds(self) -> list[str]:
+        """Pods that a plugin began to hold, or holds no more, since the last call."""
+        admission = self._cache.admission
+        if admission is None:
+            return []
+        found, admission.changed_holds = list(admission.changed_holds), {}
+        return found
+
+    # Pods that another scheduler binds (``scheduling/gates/gate_controller.py``).
+
+    def delay_start(self, uids: Iterable[str], deadline_s: float) -> None:
+        """These pods of one grant start when :meth:`pods_to_start` returns them, at ``deadline_s`` at the latest."""
+        self._delayed_starts.add(uids, deadline_s)
+
+    def pods_to_start(self, now_s: float, max_pods: int) -> list[tuple[str, ...]]:
+        """Pods whose start was delayed and begins now, each with the pods that start together with it."""
+        return self._delayed_starts.take(now_s, max_pods)
+
+    def is_start_delayed(self, uid: str) -> bool:
+        record = self._cache.records.get(uid)
+        return record is not None and record.delayed_unit > 0
+
+    def set_leaving(self, uid: str, leaving: bool) -> None:
+        """Set whether the pod, which terminates on its node, delays the start of pods that get its capacity."""
+        record = self._cache.records.get(uid)
+        if record is not None and record.is_leaving is not leaving:
+            self._cache.remove_from_counts(record)
+            record.is_leaving = leaving
+            self._cache.add_to_counts(record)
+
+    def commit(self, uid: str) -> None:
+        """From now on another scheduler may bind the pod at any time, so its promise is not revoked any more."""
+        record = self._cache.records.get(uid)
+        if record is not None and record.promised_at and not record.is_committed:
+            self._cache.remove_from_counts(record)
+            record.is_committed = record.is_stamp_sent = True
+            self._cache.add_to_counts(record)
+
+    # Leases of promises (``capacity/grants/leases.py``).
+
+    @property
+    def has_leases(self) -> bool:
+        return self._cache.conf.has_leases
+
+    def priority_class_applied(self, obj: Mapping[str, Any]) -> None:
+        self._leases.apply_priority_class(obj)
+
+    def priority_class_removed(self, name: str) -> None:
+        self._leases.remove_priority_class(name)
+
+    def update_leases(self, now_s: float, time_of_day_s: float) -> None:
+        """Apply the changes since the last call to the leases. ``time_of_day_s``: the seconds since 1970."""
+        self._leases.update(now_s, time_of_day_s)
+
+    def expired_leases(self, now_s: float) -> list[tuple[str, ...]]:
+        """The pods whose leases have ended; those of one tuple lapse together. The caller renews them all, or calls
+        :meth:`begin_lapse`."""
+        return self._leases.expired(now_s)
+
+    def renew_lease(self, uid: str, from_s: float, at_least_s: float = 0.0) -> None:
+        """A node is being added for the pod: its lease begins at ``from_s``, and lasts for ``at_least_s``."""
+        self._leases.renew(uid, from_s, at_least_s)
+
+    def begin_lapse(self, uids: Iterable[str], time_of_day_s: float) -> dict[str, Lapse]:
+        """The stamps of these pods are being removed. Returns what is recorded on each of them."""
+        return self._leases.begin_lapse(uids, time_of_day_s)
+
+    def lapse_confirmed(self, uids: Iterable[str]) -> None:
+        """The stamps of these pods were removed: their promises end."""
+        self._leases.end_lapse(uids)
+
+    # Outcomes of grants and writes, which the caller reports, and changes that the caller polls.
+
+    def stamped(self, uid: str, stamp: Stamp, *, is_sent: bool = True) -> None:
+        """The stamp of a promise is fixed. ``is_sent``: whether it is sent now, so that the API may show it at any
+        time."""
+        record = self._cache.records.get(uid)
+        if record is None or (record.promised_at == stamp.at and (record.is_stamp_sent or not is_sent)):
             return
         self._cache.remove_from_counts(record)
         record.promise(stamp.queue, stamp.requests, stamp.at)
+        record.is_stamp_sent |= is_sent  # the stamp of a smaller promise may have been sent before
         self._cache.add_to_counts(record)
 
-    def take_back(self, uid: str, why: str) -> bool:
-        """End the promise to a pod that has no node, so that its share is available to others; the pod waits again.
-        Returns whether there was a promise. ``why`` is part of the pod's wait reason."""
+    def revoke(self, uid: str, why: str) -> bool:
+        """Revoke the promise to a pod that has no node, so that other pods can get the capacity; the pod waits again.
+        Returns whether there was a promise. It counts until its stamp is removed (:meth:`promises_to_end`). ``why`` is
+        part of the pod's wait reason."""
         record = self._cache.records.get(uid)
         if record is None or record.state not in PROMISED:
             return False
-        self._cache.take_back(record, why)
+        self._cache.end_promise(record, why)
         return True
 
-    def withdrawn(self) -> list[str]:
-        """Pods whose promise was withdrawn since the last call."""
-        found, self._cache.withdrawn = list(self._cache.withdrawn), {}
+    def promises_to_end(self) -> list[str]:
+        """Pods whose promise ends, since the last call, as soon as their stamp is removed. The caller removes the
+        stamp, however often the API server refuses it, and calls :meth:`revocation_confirmed`."""
+        found, self._cache.promises_to_end = list(self._cache.promises_to_end), {}
         return found
 
     @property
-    def has_withdrawn(self) -> bool:
-        """Whether :meth:`withdrawn` would return any pods."""
-        return bool(self._cache.withdrawn)
+    def has_promises_to_end(self) -> bool:
+        """Whether :meth:`promises_to_end` would return any pods."""
+        return bool(self._cache.promises_to_end)
 
-    def is_withdrawn(self, uid: str, stamp: Stamp) -> bool:
-        """Whether this stamp, which the API shows, belongs to a withdrawn promise."""
+    def is_being_revoked(self, uid: str) -> bool:
+        """Whether the pod has a promise that ends when its stamp is removed."""
+        return uid in self._cache.being_revoked
+
+    def revoked_pods(self) -> list[str]:
+        """Pods whose promise was revoked since the last call."""
+        found, self._cache.revoked_pods = list(self._cache.revoked_pods), {}
+        return found
+
+    @property
+    def has_revoked_pods(self) -> bool:
+        """Whether :meth:`revoked_pods` would return any pods."""
+        return bool(self._cache.revoked_pods)
+
+    def is_revoked_stamp(self, uid: str, stamp: Stamp) -> bool:
+        """Whether this stamp, which the API shows, belongs to a revoked promise."""
         record = self._cache.records.get(uid)
-        return record is not None and stamp.at in record.withdrawn
+        return record is not None and stamp.at in record.revoked_stamp_times
 
     def pods_to_reassign(self) -> list[str]:
-        """Pods without a node that must be evaluated again, because their requests, their group, its object or its
-        members changed since the last call."""
+        """Pods without a node that the scheduler must evaluate again, because their requests, their group, the object
+        of the group or its members changed since the last call."""
         cache = self._cache
-        cache.flush()
-        found, cache.regrouped = cache.regrouped, {}
+        cache.process_changes()
+        found, cache.changed_pods = cache.changed_pods, {}
         changed_groups, cache.changed_groups = cache.changed_groups, {}
         for key in changed_groups:
             gang = cache.gangs.get(key)
@@ -206,84 +339,91 @@ class QueueEngine:
 
     def pods_with_new_queue(self) -> list[str]:
         """Pods whose queue changed since the last call."""
-        self._cache.flush()
+        self._cache.process_changes()
         found, self._cache.pods_with_new_queue = list(self._cache.pods_with_new_queue), {}
         return found
 
     def placed(self, uid: str) -> None:
+        """The scheduler chose a node for the pod; the pod need not be bound yet."""
         record = self._cache.records.get(uid)
         if record is not None:
             record.is_placed = True
             self._cache.recount(record)
-            record.has_no_node = False
+            record.is_unplaceable = False
 
     def unplaced(self, uid: str) -> None:
-        """The pod has no node after all. Only a tentative promise ends."""
+        """The pod did not get the node that the scheduler chose. Its promise stays, unless it is tentative."""
         record = self._cache.records.get(uid)
         if record is None or record.is_bound:
             return
         record.is_placed = False
         if record.is_tentative and record.promised_at:
-            record.promised_at, record.gave_grant_back = "", True
+            record.promised_at, record.has_returned_grant = "", True
         self._cache.recount(record)
 
-    def refused(self, uid: str, until_s: float, why: str) -> None:
-        """The removal of its gate was rejected: the promise ends, and the pod waits again. If the API has shown that
-        the gate was removed after all, the promise stays."""
+    def refused(self, uid: str, until_s: float, why: str, *, is_gate_removed: bool = False) -> None:
+        """The API server refused to remove the gate of the pod: the promise ends, and the pod waits for a grant again
+        from ``until_s`` on. If the API has shown that the gate was removed after all, or a response has confirmed it
+        (``is_gate_removed``), the promise stays. So does a larger promise after a resize whose stamp was refused: the
+        smaller stamp, which the API shows, stays superseded, so that it does not count if it is shown after the promise
+        was revoked."""
         record = self._cache.records.get(uid)
-        if record is None or record.is_bound or record.is_stamped:
+        if record is None or record.is_bound or record.is_stamped or is_gate_removed:
             return
         self._cache.remove_from_counts(record)
-        record.promised_at, record.is_placed, record.put_off = "", False, (until_s, why)
+        record.end_promise()
+        record.is_placed, record.gate_refusal = False, (until_s, why)
         self._cache.add_to_counts(record)
 
     def set_unplaceable(self, uid: str, unplaceable: bool) -> None:
-        """Whether it was tried, fits no node, and has no nominated node: then its promise can be revoked for a pod of
-        higher priority."""
+        """Set whether the pod was tried, fits no node, and has no nominated node: then its promise can be revoked for a
+        pod of higher priority."""
         record = self._cache.records.get(uid)
-        if record is None or record.has_no_node is unplaceable:
+        if record is None or record.is_unplaceable is unplaceable:
             return
         if record.state not in PROMISED:
-            record.has_no_node = unplaceable
+            record.is_unplaceable = unplaceable
             return
         self._cache.remove_from_counts(record)
-        record.has_no_node = unplaceable
+        record.is_unplaceable = unplaceable
         self._cache.add_to_counts(record)
 
-    def set_retracting(self, uid: str, retracting: bool) -> None:
-        """Whether its promise is being revoked: then it may not be tried, and its share counts as used until
-        :meth:`retracted`."""
+    def set_revoking(self, uid: str, revoking: bool) -> None:
+        """Set whether the caller has requested the removal of the pod's stamp: then the pod may not be tried, and its
+        promise counts as used until :meth:`revocation_confirmed`."""
         record = self._cache.records.get(uid)
-        if record is not None and record.is_retracting is not retracting:
-            record.is_retracting = retracting
-            self._cache.mark_for_retry(uid)
+        if record is not None and record.is_being_revoked is not revoking:
+            self._cache.set_being_revoked(record, is_being_revoked=revoking)
 
-    def retraction_refused(self, uid: str) -> None:
-        """The API server refused to remove the stamp, so the promise stays."""
+    def revocation_refused(self, uid: str) -> None:
+        """The API server refused to remove the stamp of the pod, so its promise stays. It does not lapse, and is not
+        revoked for a pod of higher priority again."""
         record = self._cache.records.get(uid)
         if record is not None:
             self._cache.remove_from_counts(record)
-            record.is_retracting, record.keeps_promise = False, True
+            record.is_being_revoked, record.is_irrevocable = False, True
+            record.pending_lapse, record.pending_revocation = None, ""
             self._cache.add_to_counts(record)
             self._cache.mark_for_retry(uid)
 
-    def retracted(self, uid: str) -> None:
-        """Its promise was revoked for a pod of higher priority: it waits for its queue again, unless it got a node in
-        the meantime."""
+    def revocation_confirmed(self, uid: str) -> None:
+        """The stamp of the pod was removed: its promise ends, and the pod waits for a grant again, unless it got a node
+        in the meantime."""
         record = self._cache.records.get(uid)
-        if record is None or not record.is_retracting:
+        if record is None or not record.is_being_revoked:
             return
-        record.is_retracting = False
+        why, record.pending_revocation = record.pending_revocation or _REVOKED_FOR_PREEMPTOR, ""
+        self._cache.set_being_revoked(record, is_being_revoked=False)
         if record.state in PROMISED:
-            self._cache.take_back(record, _REVOKED_FOR_PREEMPTOR)
-            record.has_no_node = False
-        self._cache.mark_for_retry(uid)
+            self._cache.revoke(record, why)
+            record.is_unplaceable = False
 
     def evicted(self, uid: str) -> None:
-        """Its deletion was requested: its share is available at once to the preemptor."""
+        """The deletion of the pod was requested: the queue may grant what the pod holds to the preemptor at once."""
         self._set_evicted(uid, is_evicted=True)
 
     def unevicted(self, uid: str) -> None:
+        """The deletion of the pod failed."""
         self._set_evicted(uid, is_evicted=False)
 
     def _set_evicted(self, uid: str, is_evicted: bool) -> None:
@@ -295,18 +435,26 @@ class QueueEngine:
     # Preemption.
 
     def starving(self) -> list[str]:
-        """The heads of queues without capacity for them, where something changed since the last call."""
+        """The first waiting pod of each queue that changed since the last call: if it does not fit, a preemption plan
+        may help it."""
         return preemption_plan.starving_pods(self._cache)
 
     def plan_preemption(
-        self, uid: str, *, may_evict: bool = True, freed: Collection[str] = ()
+        self, uid: str, *, may_evict: bool = True, already_revoked: Collection[str] = ()
     ) -> PreemptionPlan | None:
         """The victims, and the promises to revoke, that give the queue capacity for this pod, or for its gang; None if
-        there are none. The caller reports evictions by :meth:`evicted`, and revocations by :meth:`set_retracting` and
-        :meth:`retracted`; the next admission then grants what they held. ``freed``: promises that were revoked for the
-        pod and not released yet."""
-        known = [each for each in freed if each in self._cache.records]
-        return preemption_plan.plan_preemption(self._cache, self.victim_rules, uid, may_evict=may_evict, freed=known)
+        there are none. The caller reports evictions by :meth:`evicted`, and revocations by :meth:`set_revoking` and
+        :meth:`revocation_confirmed`; the next admission step then grants the freed capacity. ``may_evict``: whether
+        the plan may have victims. ``already_revoked``: pods whose stamps were removed for this pod and whose revocation
+        is not confirmed yet."""
+        known = [each for each in already_revoked if each in self._cache.records]
+        plan = preemption_plan.plan_preemption(
+            self._cache, self.victim_rules, uid, may_evict=may_evict, already_revoked=known
+        )
+        admission = self._cache.admission
+        if plan is None or admission is None or admission.may_preempt(self._cache, plan.queue, plan.preemptor_uids):
+            return plan
+        return None
 
     def new_granted_pod_queue(self) -> GrantedPodQueue:
         """A new queue for pods that hold a grant."""
@@ -315,53 +463,57 @@ class QueueEngine:
     # Queries.
 
     def queue_of(self, uid: str) -> str:
-        self._cache.flush()
+        self._cache.process_changes()
         record = self._cache.records.get(uid)
-        return "" if record is None else record.counted_queue
+        return "" if record is None else record.queue
 
     def queue_names(self) -> list[str]:
         """All existing queues, and the root."""
-        return sorted(name for name in self._cache.tree.nodes if self._cache.tree.get(name) is not None)
+        return sorted(name for name in self._cache.tree.queues if self._cache.tree.get(name) is not None)
 
     def usage(self, queue: str) -> QueueUsage:
-        self._cache.flush()
-        account, queue_node = self._cache.ledger.account(queue), self._cache.tree.nodes.get(queue)
+        self._cache.process_changes()
+        account, tree_queue = self._cache.ledger.account(queue), self._cache.tree.queues.get(queue)
         allocated, reserved, inqueue = (dict(account.total[column]) for column in list(LedgerColumn)[:3])
-        share = share_of({} if queue_node is None else queue_node.deserved, account.used)
-        wanted = dict(account.total[LedgerColumn.WAITING])
+        share = share_of({} if tree_queue is None else tree_queue.deserved, account.allocated_plus_reserved)
+        waiting_amounts = dict(account.total[LedgerColumn.WAITING])
         terminating = dict(account.total[LedgerColumn.TERMINATING])
-        return QueueUsage(allocated, reserved, inqueue, wanted.pop(PODS, 0), share, wanted, terminating)
+        waiting = waiting_amounts.pop(PODS, 0)
+        return QueueUsage(
+            allocated, reserved, inqueue, waiting, share, waiting_amounts, terminating, account.pods_without_node
+        )
 
     def refusal(self, queue: str) -> QueueWait | None:
-        """Why the queue admits no pods at all, whatever its capacity; None if it does."""
+        """Why the queue admits no pods at all, whatever its capacity; None if it admits pods."""
         return wait_reasons.find_queue_refusal(self._cache, queue)
 
     def limits(self, queue: str) -> QueueLimits:
-        queue_node = self._cache.tree.nodes.get(queue)
-        if queue_node is None:
+        tree_queue = self._cache.tree.queues.get(queue)
+        if tree_queue is None:
             return QueueLimits({}, {}, {})
-        spec = queue_node.spec
-        return QueueLimits(queue_node.limits, queue_node.deserved, spec.guarantee, spec.capability, spec.weight)
+        spec = tree_queue.spec
+        return QueueLimits(tree_queue.limits, tree_queue.deserved, spec.guarantee, spec.capability, spec.weight)
 
     def parent(self, queue: str) -> str:
-        """The parent queue; empty for the root and for a queue without a valid place."""
+        """The parent queue; empty for the root and for a queue without a valid path to the root."""
         path = self._cache.tree.path(queue)
         return path[1] if len(path) > 1 and path[-1] == ROOT else ""
 
     def is_inqueue(self, namespace: str, name: str) -> bool:
         """Whether the group is enqueued."""
-        self._cache.flush()
+        self._cache.process_changes()
         gang = self._cache.gangs.get((namespace, name))
         return gang is not None and self._cache.is_enqueued(gang)
 
     def victim_candidates(self, uid: str, candidates: Sequence[VictimCandidate]) -> list[str]:
-        """Of the pods on one node, those that this pod may preempt: of its own queue, or of queues over their share."""
-        self._cache.flush()
+        """Those of the candidates, pods on one node, that this pod may preempt: pods of its own queue, and pods of
+        queues above their deserved amounts."""
+        self._cache.process_changes()
         record = self._cache.records.get(uid)
         return [] if record is None else self.victim_rules.find_victims(self._cache, record, candidates)
 
     def minimum(self, uid: str) -> tuple[str, ...]:
-        """The pods that form the minimum of its gang, in order; only itself for a pod without a gang."""
+        """The pods that form the minimum of its gang, in order; only the pod itself if it has no gang."""
         record = self._cache.records.get(uid)
         return (uid,) if record is None or record.gang is None else record.gang.minimum_members()
 
@@ -370,31 +522,38 @@ class QueueEngine:
         gang = self._cache.gangs.get((namespace, group))
         return () if gang is None else tuple(gang.members)
 
+    def atomic_group(self, uid: str) -> tuple[str, str] | None:
+        """The group of the pod, by namespace and name, if its members are granted capacity together; None if the pod
+        has no group, or if the minimum of the group is on nodes."""
+        record = self._cache.records.get(uid)
+        gang = None if record is None else record.gang
+        return None if gang is None or gang.is_placed or not self._cache.order.is_atomic else gang.key
+
     def gang_attempt(self, uid: str) -> GangAttempt:
         """The pods to try together with this pod, itself included, and how many of them must get nodes."""
         record = self._cache.records.get(uid)
         return GangAttempt((uid,)) if record is None else gang_attempt_of(record)
 
     def position(self, uid: str) -> int | None:
-        """The number of units before it in its queue; None if it does not wait for a grant. Pods of a group that are
-        granted together are one unit; units of its own group count, too."""
-        self._cache.flush()
+        """The number of units before the pod in its queue; None if the pod does not wait for a grant. Pods of a group
+        that are granted together are one unit; units of the pod's own group count, too."""
+        self._cache.process_changes()
         record = self._cache.records.get(uid)
-        if record is None or record.state not in WAITING_FOR_GRANT:
+        if record is None or not record.waits_for_grant:
             return None
         key = self._cache.admission_key(record)
-        others = sum(other < key for other, _ in self._cache.grant_index.waiting_units(record.counted_queue))
+        others = sum(other < key for other, _ in self._cache.grant_index.waiting_units(record.queue))
         return others + (0 if record.gang is None else record.gang.units_before(uid))
 
     def remedy(self, uid: str) -> QueueRemedy | None:
-        """What would give the pod capacity in its queue, found by dry runs on copies; None if nothing is missing there.
-        Costs as much as all pods together: for single calls."""
-        self._cache.flush()
+        """What would give the pod capacity in its queue, found by dry runs on copies; None if no capacity is missing
+        there. For single calls only: each copy costs as much as the whole cache."""
+        self._cache.process_changes()
         return find_remedy(self._cache, self._handlers, uid) if uid in self._cache.records else None
 
     def remedy_behind_gates(self, uid: str) -> QueueRemedy | None:
         """As :meth:`remedy`, as if the pod had no gates of other components."""
-        self._cache.flush()
+        self._cache.process_changes()
         if uid not in self._cache.records:
             return None
         dry_run = without_other_gates(self._cache, self._handlers, uid)
@@ -402,17 +561,20 @@ class QueueEngine:
 
     def oldest_waiting_s(self, queue: str) -> float | None:
         """The creation time of the oldest job that waits for a grant in this queue (not below it)."""
-        self._cache.flush()
-        return min((created_s_of(key) for key, _ in self._cache.grant_index.waiting_units(queue)), default=None)
+        self._cache.process_changes()
+        waiting = [created_s_of(key) for key, _ in self._cache.grant_index.waiting_units(queue)]
+        if self._cache.admission is not None:
+            waiting += self._cache.admission.held_since_s(queue)
+        return min(waiting, default=None)
 
     def changed_queues(self) -> list[str]:
-        """Queues whose usage changed since the last call."""
-        self._cache.flush()
-        found, self._cache.changed = list(self._cache.changed), {}
+        """Queues whose usage, limits or state changed since the last call."""
+        self._cache.process_changes()
+        found, self._cache.changed_queues = list(self._cache.changed_queues), {}
         return found
 
     def enqueued_groups(self) -> list[tuple[str, str]]:
         """Groups, by namespace and name, that were enqueued since the last call, or whose reason to wait changed."""
-        self._cache.flush()
+        self._cache.process_changes()
         found, self._cache.enqueued_groups = list(self._cache.enqueued_groups), {}
         return found

@@ -1,8 +1,9 @@
-"""Explains why a pod waits: the holds on it, the outermost first, and what has to happen next.
+"""Explains why a pod waits: its holds, in the order in which they must end, and what has to happen next.
 
-The functions call the same engine as the scheduler (``engine.py``), rebuilt from lists, and interpret its answers. A
-pod that has a node, has ended, or belongs to another scheduler gets a plain statement. ``runtime/inspection/queues.py``
-reads the lists; ``cli/commands/explain.py`` prints the result.
+A *hold* is one thing that the pod waits for: a scheduling gate, its queue, its group, a plugin, a node. The functions
+ask a queue engine (``engine.py``) of the same kind as the scheduler's, which ``runtime/inspection/queues.py`` has built
+from lists of all objects. A pod that has a node, has ended, or belongs to another scheduler gets one sentence.
+``cli/commands/explain.py`` prints the result.
 """
 
 from __future__ import annotations
@@ -16,22 +17,35 @@ from headgate.capacity.engine import CapabilityGrowth, MissingCapacity, QueueEng
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME
 from headgate.kube import conditions
 from headgate.kube.resource_amounts import amount_text
-from headgate.kube.scheduling_gates import gate_names
+from headgate.kube.scheduling_gates import SCHEDULING_GATED, gate_names
 
-Wire = Mapping[str, Any]
+JSONObject = Mapping[str, Any]
+"""An API object, or a part of one, as decoded JSON."""
 
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
-_GROUP_REASONS: Final = frozenset({WaitReason.NO_GROUP, WaitReason.GANG_SHORT, WaitReason.NOT_INQUEUE})
-_QUEUED_REASONS: Final = frozenset({WaitReason.FULL, WaitReason.WAITING_TURN})
+_GROUP_REASONS: Final = frozenset(
+    {WaitReason.NO_GROUP, WaitReason.NOT_ENOUGH_PODS, WaitReason.NOT_INQUEUE, WaitReason.NOT_SUPPORTED}
+)
+_QUEUED_REASONS: Final = frozenset(
+    {
+        WaitReason.FULL,
+        WaitReason.WAITING_TURN,
+        WaitReason.TERMINATING_PODS,
+        WaitReason.WINDOW_FULL,
+        WaitReason.BEHIND_FIRST,
+    }
+)
 _NO_NODE_REASONS: Final = (conditions.UNSCHEDULABLE, conditions.WAITING_FOR_TERMINATING_PODS)
-"""Reasons of pods that were tried and found no node; if such a pod did not opt in, it gave its grant back."""
+"""Reasons of pods that were tried and fit no node; if such a pod did not opt in, it returned its grant."""
 _PLUGIN_REASONS: Final = (
     conditions.UNSCHEDULABLE,
     conditions.SCHEDULER_ERROR,
     conditions.WAITING_ON_PERMIT,
     conditions.WAITING_ON_PRE_BIND,
+    conditions.WAITING_FOR_QUEUE,
+    SCHEDULING_GATED,
 )
-"""Reasons of pods that a plugin may hold after PreEnqueue; the message says whether one does."""
+"""Reasons of pods that a plugin of another extension point than PreEnqueue may reject; the message names the plugin."""
 WAITS_FOR: Final = {
     "gate": "a gate of another controller",
     "queue": "its queue",
@@ -41,32 +55,48 @@ WAITS_FOR: Final = {
     "scheduler": "its scheduler",
 }
 _NEXT_STEPS: Final[Mapping[WaitReason, str]] = {
-    WaitReason.FULL: "room for it has to become free in queue {blocker}",
-    WaitReason.NOT_INQUEUE: "room for its group has to become free in queue {blocker}",
+    WaitReason.FULL: "capacity for it has to become free in queue {blocker}",
+    WaitReason.NOT_INQUEUE: "capacity for its group has to become free in queue {blocker}",
     WaitReason.NO_QUEUE: "queue {queue} has to be created, or the pod has to be created again with another queue",
     WaitReason.CLOSED: "queue {queue} has to be opened",
     WaitReason.NOT_LEAF: "the pod has to be created again with a queue below {queue}, or those queues deleted",
     WaitReason.INVALID: "that error has to be fixed; no other problem of the pod is known",
+    WaitReason.NOT_SUPPORTED: "that field of its PodGroup has to be changed or removed",
+    WaitReason.PLUGIN: "what that plugin waits for has to happen",
     WaitReason.NO_GROUP: "its PodGroup has to be created",
-    WaitReason.GANG_SHORT: (
+    WaitReason.NOT_ENOUGH_PODS: (
         "more pods of its group have to be created or become ready to start: a gang starts whole or not at all"
     ),
-    WaitReason.NOT_ASKED: (
+    WaitReason.NOT_OPTED_IN: (
         'the gate has to be removed by hand (headgate gates lift), or the pod created again with {opt_in}: "true"'
     ),
-    WaitReason.PUT_OFF: "the API server has to accept the removal of the gate; the scheduler retries it",
+    WaitReason.GATE_REMOVAL_REFUSED: "the API server has to accept the removal of the gate; the scheduler retries it",
     WaitReason.LOST_TURN: (
         "pods in queue {blocker} have to end, or its capability has to grow, until the older promises fit"
     ),
-    WaitReason.TAKEN_BACK: (
+    WaitReason.LAPSED: (
+        "a node that fits it has to be added or become free: check its node selector, its tolerations, and what the "
+        "autoscaler says about it; it asks queue {queue} again by itself"
+    ),
+    WaitReason.REVOKED: (
         "pods in queue {queue} have to end, its capability has to grow, or a node that fits has to be added"
     ),
+    WaitReason.WINDOW_FULL: (
+        "pods of queue {blocker} that wait for a node have to get one, or its annotation "
+        "headgate.dev/max-pods-without-node has to grow"
+    ),
+    WaitReason.BEHIND_FIRST: (
+        "the first in line of queue {queue} has to start, or another dequeue strategy has to be set for the queue "
+        "(annotation headgate.dev/dequeue-strategy)"
+    ),
+    WaitReason.TERMINATING_PODS: "terminating pods in queue {blocker} have to leave their nodes",
     WaitReason.WAITING_TURN: "the scheduler has to run its next cycle; check that a scheduler runs for {scheduler}",
 }
 
 
 class PodGate(msgspec.Struct, frozen=True):
-    """``by`` and ``since`` (a wire timestamp): as far as managed fields show."""
+    """A scheduling gate. ``by``: the client that set it; ``since``: when, as an API timestamp. Both come from the pod's
+    managed fields and are empty if these do not show them."""
 
     name: str
     by: str = ""
@@ -74,10 +104,10 @@ class PodGate(msgspec.Struct, frozen=True):
 
 
 class PodHold(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One hold on the pod. ``kind``: gate, plugin, queue, group, node or scheduler. ``why``: the reason of the queue or
-    of the condition. ``since``: of a gate, which is as old as its pod; unknown for a condition, because its transition
-    time is that of its status. ``blocker``: the queue, maybe an ancestor, without capacity; amounts are formatted for
-    people."""
+    """One hold on the pod. ``kind``: gate, plugin, queue, group, node or scheduler. ``why``: the reason as the queue or
+    the pod's condition gives it. ``by`` and ``since``: for a gate, as in :class:`PodGate`; other holds have no
+    ``since``, because the transition time of a condition changes only with its status. ``blocker``: the queue without
+    capacity, which may be an ancestor of the pod's queue. Amounts are texts for users."""
 
     kind: str
     name: str
@@ -97,8 +127,8 @@ class PodHold(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class PodExplanation(msgspec.Struct, frozen=True):
-    """``state``: waiting, placed, leaving, ended, or foreign (another scheduler's). ``next``: what has to happen, for
-    each hold that is not over."""
+    """``state``: waiting, placed (on a node), leaving (terminating), ended, or foreign (it belongs to another
+    scheduler). ``next``: what has to happen next, one sentence for each hold that needs an action."""
 
     namespace: str
     name: str
@@ -116,17 +146,18 @@ class PodExplanation(msgspec.Struct, frozen=True):
 
 
 def explain(
-    pod: Wire,
+    pod: JSONObject,
     queues: QueueEngine | None,
     requests: Mapping[str, int],
     gates: Sequence[PodGate],
     served: Collection[str],
 ) -> PodExplanation:
-    """``queues``: ``None`` if their state is unknown. ``gates``: the gates of the pod, with the client that set each.
-    ``served``: the schedulers that use queues."""
+    """``queues``: the queue engine with all objects; ``None`` if they could not be read. ``requests``: the requests of
+    the pod. ``gates``: the gates of the pod, with the client that set each. ``served``: the names of the schedulers
+    that use queues."""
     metadata, spec, status = (pod.get(part) or {} for part in ("metadata", "spec", "status"))
     scheduler = spec.get("schedulerName") or "default-scheduler"
-    state, summary = _state(metadata, spec, status, scheduler, served)
+    state, summary = _state_and_summary(metadata, spec, status, scheduler, served)
     uid, annotations = str(metadata.get("uid")), metadata.get("annotations") or {}
     explanation = PodExplanation(
         namespace=metadata.get("namespace") or "",
@@ -145,13 +176,19 @@ def explain(
         return explanation
     found = list(_holds(pod, explanation, queues, gates))
     holds = tuple(hold for hold, _ in found)
-    if state == "foreign" and any(hold.kind == "plugin" for hold in holds):
+    if state == "foreign" and any(hold.kind == "gate" for hold in holds):
+        summary = f"{_summary(holds)}; its scheduler {scheduler} does not use queues"
+    elif state == "foreign" and any(hold.kind == "plugin" for hold in holds):
         summary = f"it waits for a plugin of its scheduler {scheduler}; it does not use queues"
     steps = tuple(step for _, step in found if step)
     return msgspec.structs.replace(explanation, holds=holds, next=steps, summary=summary or _summary(holds))
 
 
-def _state(metadata: Wire, spec: Wire, status: Wire, scheduler: str, served: Collection[str]) -> tuple[str, str]:
+def _state_and_summary(
+    metadata: JSONObject, spec: JSONObject, status: JSONObject, scheduler: str, served: Collection[str]
+) -> tuple[str, str]:
+    """The state of the pod, and a sentence about it; the sentence is empty for a waiting pod. ``served``: the names of
+    the schedulers that use queues."""
     phase, node = status.get("phase") or "Pending", spec.get("nodeName")
     if phase in _ENDED:
         return "ended", f"it has ended ({phase}): nothing holds it, and it holds nothing"
@@ -173,11 +210,11 @@ def _summary(holds: Sequence[PodHold]) -> str:
 
 
 def _holds(
-    pod: Wire, explanation: PodExplanation, queues: QueueEngine | None, gates: Sequence[PodGate]
+    pod: JSONObject, explanation: PodExplanation, queues: QueueEngine | None, gates: Sequence[PodGate]
 ) -> Iterator[tuple[PodHold, str]]:
-    """The holds on the pod, the outermost first, each with the next step."""
-    foreign_gates = [each for each in gates if each.name != GATE or explanation.state == "foreign"]
-    for each in foreign_gates:
+    """The holds on the pod, in the order in which they must end, each with the next step."""
+    other_gates = [each for each in gates if each.name != GATE or explanation.state == "foreign"]
+    for each in other_gates:
         text = "a gate of another controller, which has to remove it; the queue promises nothing before that"
         yield (
             PodHold("gate", each.name, text, by=each.by, since=each.since),
@@ -186,7 +223,7 @@ def _holds(
     wait = queues.peek_wait_reason(explanation.uid) if queues is not None and explanation.state == "waiting" else None
     scheduled = _pod_scheduled(pod)
     plugin = _plugin_hold(scheduled)
-    if plugin is not None and not foreign_gates:
+    if plugin is not None and not other_gates:
         yield plugin
         if wait is not None and wait.why is WaitReason.WAITING_TURN:
             return  # the queue has capacity; only the plugin holds the pod
@@ -196,15 +233,15 @@ def _holds(
         position = queues.position(explanation.uid) if queues is not None and wait.why in _QUEUED_REASONS else None
         remedy = queues.remedy(explanation.uid) if queues is not None and wait.resource else None
         yield _queue_hold(wait, explanation.group, position, remedy), _next_step(wait, explanation, position, remedy)
-    elif not foreign_gates and plugin is None:
+    elif not other_gates and plugin is None:
         yield _scheduler_hold(pod, explanation, scheduled)
 
 
-def _pod_scheduled(pod: Wire) -> Wire:
+def _pod_scheduled(pod: JSONObject) -> JSONObject:
     return conditions.find((pod.get("status") or {}).get("conditions"), conditions.POD_SCHEDULED) or {}
 
 
-def _plugin_hold(scheduled: Wire) -> tuple[PodHold, str] | None:
+def _plugin_hold(scheduled: JSONObject) -> tuple[PodHold, str] | None:
     """A PreEnqueue plugin that rejects the pod or fails, according to the pod's condition."""
     reason = scheduled.get("reason") or ""
     message = scheduled.get("message") or ""
@@ -263,18 +300,18 @@ def _next_step(wait: QueueWait, explanation: PodExplanation, position: int | Non
 
 
 def remedy_text(remedy: QueueRemedy, group: str = "") -> str:
-    """The remedy as text. The amount that must become free is a lower bound: other units may come first."""
+    """The remedy as a text. The amount that must become free is a lower bound, because other units may come first."""
     growth = [
         f"the capability of queue {each.queue} has to grow from {_amount(each, each.stated)} to "
         f"{_amount(each, each.needed)} {each.resource}"
         for each in remedy.growth
     ]
-    if remedy.never:
+    if remedy.too_small_limits:
         subject = f"its group {group} asks" if group else "it asks"
         over = " and ".join(
             f"for {_amount(each, each.asked)} {each.resource} where queue {each.queue} may use "
             f"{_amount(each, each.limit)} at most"
-            for each in remedy.never
+            for each in remedy.too_small_limits
         )
         less = "its pods have to ask for less" if group else "it has to ask for less"
         steps = ", or ".join(filter(None, (" and ".join(growth), less)))
@@ -297,15 +334,15 @@ def _pod_list(keys: Sequence[str]) -> str:
 
 
 def _hold_behind_gates(explanation: PodExplanation, queues: QueueEngine) -> tuple[PodHold, str]:
-    """The hold of the queue, as if the foreign gates were removed."""
+    """The hold of the queue, as if the gates of other components were removed."""
     remedy = queues.remedy_behind_gates(explanation.uid)
     if remedy is None:
         return PodHold(
-            "queue", explanation.queue, f"queue {explanation.queue} has room for it now, but promises nothing yet"
+            "queue", explanation.queue, f"queue {explanation.queue} has capacity for it now, but promises nothing yet"
         ), ""
     first = remedy.missing[0]
     asked, used, limit = (_amount(first, each) for each in (first.asked, first.used, first.limit))
-    text = f"queue {first.queue} has no room for {asked} {first.resource} now: {used} of {limit} are taken"
+    text = f"queue {first.queue} has no capacity for {asked} {first.resource} now: {used} of {limit} are taken"
     hold = PodHold(
         "queue",
         explanation.queue,
@@ -321,8 +358,8 @@ def _hold_behind_gates(explanation: PodExplanation, queues: QueueEngine) -> tupl
     return hold, f"then {remedy_text(remedy, explanation.group)}"
 
 
-def _scheduler_hold(pod: Wire, explanation: PodExplanation, scheduled: Wire) -> tuple[PodHold, str]:
-    """The hold according to the pod's status: neither gates nor the queue hold the pod."""
+def _scheduler_hold(pod: JSONObject, explanation: PodExplanation, scheduled: JSONObject) -> tuple[PodHold, str]:
+    """The hold according to the pod's status, for a pod that neither gates of other controllers nor the queue hold."""
     nominated = (pod.get("status") or {}).get("nominatedNodeName") or ""
     message, reason = scheduled.get("message") or "", scheduled.get("reason") or ""
     if nominated:

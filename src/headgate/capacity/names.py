@@ -28,9 +28,24 @@ TASK_SPEC: Final = "volcano.sh/task-spec"
 """The role of a pod in its group (``minTaskMember``)."""
 PREEMPTABLE: Final = "volcano.sh/preemptable"
 STAMP: Final = "headgate.dev/admitted"
-"""The proof that a pod was admitted: ``capacity/api/stamp.py``."""
+"""The annotation that records the promise to a pod: ``capacity/api/stamp.py``."""
 STATE: Final = "headgate.dev/state"
 """On a queue: ``Closed`` closes it, ``Open`` opens it (``capacity/api/queue_state.py``)."""
+
+LEASE: Final = "headgate.dev/reservation-lease"
+"""On a pod, a PriorityClass or a queue: how long a promise may stay without a node (``capacity/api/lease.py``)."""
+LAPSED: Final = "headgate.dev/lapsed"
+"""The annotation that records on a pod that a promise to it has lapsed: ``capacity/api/lease.py``."""
+MAX_PODS_WITHOUT_NODE: Final = "headgate.dev/max-pods-without-node"
+"""On a queue: how many pods of this queue and all queues below it may have a promise and no node at the same time. On
+the queue ``root`` it limits all queues together."""
+
+DEQUEUE_STRATEGY: Final = "headgate.dev/dequeue-strategy"
+"""On a queue: which units may pass the first in line (``capacity/grants/head_of_line.py``). It takes precedence over
+Volcano's ``spec.dequeueStrategy``, which has no value ``backfill``."""
+SLA_WAITING_TIMES: Final = ("volcano.sh/sla-waiting-time", "sla-waiting-time")
+"""Annotations of a PodGroup, or of a pod without one: how long it may wait until it is protected, if the plugin ``sla``
+is configured. The first that is set counts."""
 
 ROOT: Final = "root"
 DEFAULT: Final = "default"

@@ -17,12 +17,15 @@ def test_a_pod_is_granted_its_requests_and_the_next_pod_waits_when_the_queue_is_
     assert queues.usage("default") == (0, 1000)
     assert queues.wait_reason("p1") is None
     assert queues.wait_reason("p2") is WaitReason.FULL
-    assert queues.wait_message("p2") == "queue default has no room for 1 cpu: 1 of 1 are in use or promised to others"
+    text = "queue default has no capacity for 1 cpu: 1 of 1 are in use or promised to others"
+    assert queues.wait_message("p2") == text
 
 
-def test_the_three_pods_of_the_seed() -> None:
-    """R7: a queue of one CPU; the pod that finds no node keeps its share until it is deleted."""
-    queues = Queues(a_queue("default", cpu=1), *(a_task(f"pod-{number}", created_s=number) for number in (1, 2, 3)))
+def test_the_three_pods_of_the_design() -> None:
+    """R7: a queue of one CPU and 1 GiB; the pod that finds no node keeps its share until it is deleted."""
+    asks = {"cpu": "1", "memory": "1Gi"}
+    pods = (a_task(f"pod-{number}", cpu=None, requests=asks, created_s=number) for number in (1, 2, 3))
+    queues = Queues(a_queue("default", capability=amounts(cpu=1, memory="1Gi")), *pods)
     assert queues.admit() == ["pod-1"]
     queues.placed("pod-1")
     assert queues.usage("default") == (1000, 0)
@@ -47,7 +50,7 @@ def test_placed_and_unplaced_move_a_share_between_allocated_and_reserved() -> No
     assert queues.usage("root") == (0, 1000)
 
 
-def test_a_pod_that_did_not_opt_in_gives_an_unused_grant_back() -> None:
+def test_a_pod_that_did_not_opt_in_returns_an_unused_grant() -> None:
     queues = Queues(a_queue("default", cpu=1), a_task("plain", opted_in=False), a_task("gated", created_s=1))
     assert queues.admit() == ["plain"]
     assert queues.usage("default") == (0, 1000)
@@ -144,14 +147,14 @@ def test_a_gate_without_the_opt_in_is_never_removed() -> None:
     """A4."""
     queues = Queues(a_queue("default"), a_task("p1", opted_in=False, gates=(GATE,)))
     assert queues.admit() == []
-    assert queues.wait_reason("p1") is WaitReason.NOT_ASKED
+    assert queues.wait_reason("p1") is WaitReason.NOT_OPTED_IN
 
 
 def test_a_refused_gate_removal_releases_the_share_and_is_retried() -> None:
     queues = Queues(a_queue("default", cpu=1), a_task("p1"), a_task("p2", created_s=1))
     queues.admit()
     queues.engine.refused("u-p1", queues.now_s + 10, "a webhook said no")
-    assert queues.wait_reason("p1") is WaitReason.PUT_OFF
+    assert queues.wait_reason("p1") is WaitReason.GATE_REMOVAL_REFUSED
     assert queues.wait_message("p1") == "its gate could not be removed: a webhook said no"
     assert queues.engine.next_deadline_s() == queues.now_s + 10
     assert queues.admit() == ["p2"]
@@ -194,7 +197,7 @@ def test_what_a_pod_holds_follows_its_resize() -> None:
 def test_pods_that_end_or_are_deleted_hold_nothing() -> None:
     queues = Queues(a_queue("default", cpu=1), a_task("p1", node_name="n1"), a_task("p2"))
     assert queues.admit() == []
-    queues.apply(a_task("p1", node_name="n1", leaving=True))
+    queues.apply(a_task("p1", node_name="n1", is_terminal_or_terminating=True))
     assert queues.usage("default") == (0, 0)
     assert queues.admit() == ["p2"]
 

@@ -22,7 +22,7 @@ def test_a_bare_pod_does_not_use_capacity_of_an_enqueued_group() -> None:
     assert queues.admit() == ["small"]
     assert queues.wait_reason("large") is WaitReason.FULL
     assert queues.wait_message("large") == (
-        "queue q has no room for 2 cpu: 3 of 3 are in use, promised or set aside for groups"
+        "queue q has no capacity for 2 cpu: 3 of 3 are in use, promised or set aside for groups"
     )
     queues.apply(a_task("other", group="g"))
     assert sorted(queues.admit()) == ["member", "other"]

@@ -129,7 +129,7 @@ def test_a_pod_that_loses_its_queue_annotation_moves_to_the_default_queue() -> N
 
 def test_a_later_opt_in_takes_effect() -> None:
     queues = Queues(*OPEN, a_task("p", queue="free", opted_in=False, gates=a_task("x").gates))
-    assert (queues.admit(), queues.wait_reason("p")) == ([], WaitReason.NOT_ASKED)
+    assert (queues.admit(), queues.wait_reason("p")) == ([], WaitReason.NOT_OPTED_IN)
     queues.apply(a_task("p", queue="free"))
     assert queues.admit() == ["p"]
 

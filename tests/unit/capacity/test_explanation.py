@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from capacity_builders import Queues, a_group, a_queue, a_task, stamped
+from headgate.capacity.api.lease import Lapse
+from headgate.capacity.conf import DEFAULTS
 from headgate.capacity.explanation import PodExplanation, PodGate, explain
-from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN
+from headgate.capacity.names import DEQUEUE_STRATEGY, GATE, GROUP_NAMES, MAX_PODS_WITHOUT_NODE, OPT_IN
 
 Wire = dict[str, Any]
 FOREIGN = "example.com/approval"
@@ -71,7 +74,7 @@ def test_a_foreign_gate_is_the_first_hold_and_the_queue_the_second() -> None:
     assert explanation.next[1].startswith("then at least 1 cpu in queue eng has to become free")
     queues.engine.task_removed("u-run")
     with_capacity = explained(queues, a_pod("held", *gates), 2)
-    assert with_capacity.holds[1].text == "queue b has room for it now, but promises nothing yet"
+    assert with_capacity.holds[1].text == "queue b has capacity for it now, but promises nothing yet"
     assert len(with_capacity.next) == 1
 
 
@@ -158,14 +161,14 @@ def test_a_pod_that_does_not_wait_has_a_plain_summary(parts: Wire, words: str, r
 def test_a_pod_of_another_scheduler_is_foreign_and_its_gates_are_shown() -> None:
     explanation = explained(None, a_pod("p", FOREIGN, GATE, schedulerName="other"))
     assert explanation.state == "foreign"
-    assert "its scheduler is other" in explanation.summary
+    assert explanation.summary == "it waits for a gate of another controller; its scheduler other does not use queues"
     assert [hold.name for hold in explanation.holds] == [FOREIGN, GATE]
 
 
 def test_without_queues_only_the_condition_explains_the_pod() -> None:
-    condition = {"reason": "SchedulingGated", "message": "queue a has no room"}
+    condition = {"reason": "SchedulingGated", "message": "queue a has no capacity"}
     explanation = explained(None, a_pod("p", GATE, condition=condition))
-    assert (explanation.holds[0].text, explanation.holds[0].why) == ("queue a has no room", "SchedulingGated")
+    assert (explanation.holds[0].text, explanation.holds[0].why) == ("queue a has no capacity", "SchedulingGated")
 
 
 def test_the_group_of_a_pod_is_named() -> None:
@@ -355,3 +358,60 @@ def test_a_scheduler_without_queues_gets_a_neutral_explanation() -> None:
     assert explanation.next == (
         "scheduler zoo has to try it; if it does not, check that a scheduler of that name runs",
     )
+
+
+def test_a_wait_for_terminating_pods_is_explained_with_their_usage_and_the_pods_that_come_first() -> None:
+    old = a_task("old", 3, queue="b", node_name="n", gates=(), is_terminal_or_terminating=True)
+    waiting = [a_task(f"w{i}", 2, queue="b", created_s=i) for i in range(2)]
+    queues = Queues(*TREE, old, *waiting)
+    queues.engine.set_leaving(old.uid, leaving=True)
+    explanation = explained(queues, a_pod("w1", GATE), 2)
+    (hold,) = explanation.holds
+    assert (hold.why, hold.blocker, hold.asked, hold.used, hold.limit) == (
+        "WaitingForTerminatingPods",
+        "b",
+        "2",
+        "3",
+        "3",
+    )
+    assert explanation.next == (
+        "1 before it in queue b come first; then terminating pods in queue b have to leave their nodes",
+    )
+
+
+def test_a_unit_that_may_not_pass_the_first_in_line_is_explained_with_its_name() -> None:
+    queue = a_queue("q", 4, annotations={DEQUEUE_STRATEGY: "backfill"})
+    queues = Queues(queue, stamped(a_task("old", 3, queue="q"), "q"), a_task("first", 2, queue="q", priority=1))
+    queues.apply(a_task("wait", 1, queue="q"))
+    explanation = explained(queues, a_pod("wait", GATE))
+    hold = explanation.holds[0]
+    assert (hold.why, hold.blocker, hold.position) == ("FirstInLineProtected", "q", 1)
+    assert hold.text == (
+        "queue q has capacity for it; it would delay pod ns/first, the first in line, which is protected, may start at "
+        "any time, and leaves 0 cpu in queue q"
+    )
+    assert explanation.next == (
+        "1 before it in queue q come first; then the first in line of queue q has to start, or another dequeue "
+        "strategy has to be set for the queue (annotation headgate.dev/dequeue-strategy)",
+    )
+
+
+def test_a_full_window_is_explained_with_its_annotation() -> None:
+    queue = a_queue("q", annotations={MAX_PODS_WITHOUT_NODE: "1"})
+    queues = Queues(queue, stamped(a_task("first", queue="q"), "q"), a_task("wait", queue="q"))
+    explanation = explained(queues, a_pod("wait", GATE))
+    assert explanation.holds[0].why == "TooManyPodsWithoutNode"
+    assert explanation.next == (
+        "pods of queue q that wait for a node have to get one, or its annotation headgate.dev/max-pods-without-node "
+        "has to grow",
+    )
+
+
+def test_a_lapsed_promise_is_explained_with_the_time_at_which_the_pod_asks_again() -> None:
+    queues = Queues(a_queue("q"), conf=msgspec.structs.replace(DEFAULTS, has_leases=True))
+    queues.apply(msgspec.structs.replace(a_task("wait", queue="q"), gates=(), lapse=Lapse(1, 1_768_000_000.0)))
+    queues.engine.update_leases(0.0, 1_768_000_010.0)
+    explanation = explained(queues, a_pod("wait"))
+    assert explanation.holds[0].why == "ReservationLapsed"
+    assert explanation.holds[0].text.endswith("it asks its queue again at 2026-01-09T23:07:40Z")
+    assert explanation.next[0].endswith("it asks queue q again by itself")

@@ -31,7 +31,7 @@ def test_a_gang_that_does_not_fit_whole_gets_nothing_u14() -> None:
     assert queues.admit() == []
     assert queues.usage("q") == (0, 0)
     assert queues.wait_reason("g-0") is WaitReason.FULL
-    assert queues.wait_message("g-0") == "queue q has no room for 3 cpu: 0 of 2 are in use or promised to others"
+    assert queues.wait_message("g-0") == "queue q has no capacity for 3 cpu: 0 of 2 are in use or promised to others"
 
 
 def test_without_the_gate_members_are_granted_one_by_one() -> None:
@@ -52,7 +52,7 @@ def test_members_beyond_the_minimum_are_granted_one_by_one() -> None:
 def test_a_gang_with_too_few_members_waits_for_them() -> None:
     queues = Queues(a_queue("q", cpu=3), a_group("g", "q", minimum=3), *a_gang("g", 2))
     assert queues.admit() == []
-    assert queues.wait_reason("g-1") is WaitReason.GANG_SHORT
+    assert queues.wait_reason("g-1") is WaitReason.NOT_ENOUGH_PODS
     assert queues.wait_message("g-1") == "its PodGroup g has 2 pods and needs 3"
     queues.apply(a_task("g-2", group="g"))
     assert queues.admit() == ["g-0", "g-1", "g-2"]
@@ -62,7 +62,7 @@ def test_a_member_with_a_foreign_gate_exists_but_is_not_granted() -> None:
     queues = Queues(a_queue("q", cpu=3), a_group("g", "q", minimum=3), *a_gang("g", 2))
     queues.apply(a_task("g-2", group="g", gates=("example.com/hold", GATE)))
     assert queues.admit() == []
-    assert queues.wait_reason("g-0") is WaitReason.GANG_SHORT
+    assert queues.wait_reason("g-0") is WaitReason.NOT_ENOUGH_PODS
     assert queues.wait_message("g-0") == "its PodGroup g needs 3 more pods, and only 2 of the waiting pods can start"
     queues.apply(a_task("g-2", group="g"))
     assert queues.admit() == ["g-0", "g-1", "g-2"]
@@ -93,7 +93,10 @@ def test_members_that_are_on_nodes_count_towards_the_minimum() -> None:
 
 def test_members_that_succeeded_count_towards_the_minimum_and_hold_nothing() -> None:
     queues = Queues(a_queue("q", cpu=1), a_group("g", "q", minimum=2))
-    queues.apply(a_task("g-0", group="g", node_name="n1", leaving=True, succeeded=True), a_task("g-1", group="g"))
+    queues.apply(
+        a_task("g-0", group="g", node_name="n1", is_terminal_or_terminating=True, succeeded=True),
+        a_task("g-1", group="g"),
+    )
     assert queues.admit() == ["g-1"]
 
 
@@ -110,7 +113,7 @@ def test_roles_have_their_own_minima() -> None:
     workers = [a_task(f"g-a{number}", group="g", role="worker") for number in range(4)]
     queues = Queues(a_queue("q", cpu=3), group, *workers)
     assert queues.admit() == []
-    assert queues.wait_reason("g-a0") is WaitReason.GANG_SHORT
+    assert queues.wait_reason("g-a0") is WaitReason.NOT_ENOUGH_PODS
     queues.apply(a_task("g-z", group="g", role="master"))
     assert queues.admit() == ["g-a0", "g-a1", "g-z"]
 
@@ -149,11 +152,27 @@ def test_a_group_waits_until_its_min_resources_fit() -> None:
     assert queues.admit() == []
     assert not queues.engine.is_inqueue("ns", "g")
     assert queues.wait_reason("g-0") is WaitReason.NOT_INQUEUE
-    assert "queue q has no room for 2 cpu: 3 of 4" in queues.wait_message("g-0")
+    assert "queue q has no capacity for 2 cpu: 3 of 4" in queues.wait_message("g-0")
     queues.engine.task_removed("u-old")
     assert queues.admit() == ["g-0"]
     assert queues.engine.is_inqueue("ns", "g")
     assert queues.engine.usage("q").inqueue == {"cpu": 1000}
+
+
+def test_only_resources_that_containers_request_count_in_min_resources() -> None:
+    named = {"cpu": 1, "pods": 9, "requests.cpu": 9, "limits.memory": "1Gi", "": 1, " window": 1}
+    queues = Queues(a_queue("q", cpu=4), a_group("g", "q", phase="Inqueue", minResources=named))
+    assert queues.engine.usage("q").inqueue == {"cpu": 1000}
+
+
+def test_a_group_that_names_very_many_resources_is_invalid() -> None:
+    named = {f"example.com/{number}": 1 for number in range(101)}
+    queues = Queues(a_queue("q", cpu=4), a_group("g", "q", minResources=named), *a_gang("g", 1))
+    assert queues.admit() == []
+    assert queues.engine.problems() == {"podgroup/ns/g": "spec.minResources: must not name more than 100 resources"}
+    named.popitem()
+    queues.apply(a_group("g", "q", minResources=named))
+    assert queues.admit() == ["g-0"]
 
 
 def test_pods_with_only_the_queue_gate_stay_in_inqueue_e1() -> None:
@@ -187,7 +206,7 @@ def test_minimum_returns_the_members_that_form_the_minimum() -> None:
     assert queues.engine.minimum("u-p") == ("u-p",)
 
 
-def test_a_gang_that_did_not_opt_in_gives_its_grants_back_and_is_granted_again_as_one() -> None:
+def test_a_gang_that_did_not_opt_in_returns_its_grants_and_is_granted_again_as_one() -> None:
     queues = Queues(a_queue("q", cpu=2), a_group("g", "q", minimum=2), *a_gang("g", 2, opted_in=False))
     assert queues.admit() == ["g-0", "g-1"]
     for uid in ("u-g-0", "u-g-1"):

@@ -45,11 +45,11 @@ def test_the_share_of_a_queue_is_the_largest_of_its_dimensions(
     deserved: dict[str, str | int], allocated: dict[str, str | int], share: float
 ) -> None:
     """updateQueueAttrShare, 17 cases."""
-    assert share_of(in_units(deserved), an_account(allocated).used) == share
+    assert share_of(in_units(deserved), an_account(allocated).allocated_plus_reserved) == share
 
 
 def test_promised_amounts_count_in_the_share() -> None:
-    assert share_of({"cpu": 4000}, an_account({"cpu": 1}, {"cpu": 1}).used) == 0.5
+    assert share_of({"cpu": 4000}, an_account({"cpu": 1}, {"cpu": 1}).allocated_plus_reserved) == 0.5
 
 
 def test_the_share_of_a_job_uses_the_limits_of_its_queue_or_reference_amounts() -> None:

@@ -150,7 +150,7 @@ def test_the_condition_of_a_gang_without_enough_of_a_role_names_the_role() -> No
 
 
 def test_u21_a_group_that_waits_for_its_queue_is_not_unschedulable() -> None:
-    text = "its pods wait for room in the queue blue"
+    text = "its pods wait for capacity in the queue blue"
     found = conditions(1, counted(PENDING), waits_for="blue")
     assert found == [("Scheduled", "False", "WaitingForQueue", text)]
 
@@ -192,18 +192,17 @@ def test_an_unsupported_field_of_a_group_sets_a_condition(spec: dict[str, object
 
 
 def test_all_unsupported_fields_of_a_queue_are_in_one_condition() -> None:
-    found = queue_condition({"dequeueStrategy": "fifo", "extendClusters": [{"name": "far"}], "dra": {"capability": {}}})
+    spec = {"affinity": {"nodeGroupAffinity": {}}, "extendClusters": [{"name": "far"}], "dra": {"capability": {}}}
+    found = queue_condition(spec)
     assert found is not None
     assert [each.split(":")[0] for each in found["message"].split("; ")] == [
+        "spec.affinity",
         "spec.extendClusters",
         "spec.dra",
-        "spec.dequeueStrategy",
     ]
 
 
-@pytest.mark.parametrize(
-    "spec", [None, [], {}, {"minMember": 2}, {"dequeueStrategy": "traverse"}, {"networkTopology": 3}]
-)
+@pytest.mark.parametrize("spec", [None, [], {}, {"minMember": 2}, {"dequeueStrategy": "fifo"}, {"networkTopology": 3}])
 def test_an_object_without_unsupported_fields_gets_no_condition(spec: object) -> None:
     assert group_condition(spec) is None
     assert queue_condition(spec) is None

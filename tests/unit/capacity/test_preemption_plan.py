@@ -7,10 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from capacity_builders import Queues, a_group, a_queue, a_task, amounts
+from capacity_builders import Queues, a_group, a_queue, a_task, amounts, stamped
 from headgate.capacity.api.task import TaskInfo
+from headgate.capacity.api.times import RunTime
 from headgate.capacity.conf import DEFAULTS, PluginOption, SchedulerConf
 from headgate.capacity.engine import PreemptionPlan, WaitReason
+from headgate.capacity.names import DEQUEUE_STRATEGY
 
 RECLAIM = msgspec.structs.replace(DEFAULTS, actions=("allocate", "preempt", "reclaim"))
 
@@ -40,7 +42,7 @@ def test_a_victims_share_is_free_at_once_for_its_preemptor_u12_r12() -> None:
     queues.engine.evicted("u-low")
     assert queues.usage("q") == (0, 0)
     assert queues.admit() == ["p"]
-    queues.apply(running("low", leaving=True))
+    queues.apply(running("low", is_terminal_or_terminating=True))
     assert queues.usage("q") == (0, 1000)
 
 
@@ -150,6 +152,99 @@ def test_a_queue_at_its_own_limit_reclaims_nothing() -> None:
 
 
 GPU = "nvidia.com/gpu"
+
+
+def test_devices_that_are_set_aside_for_a_group_are_no_request_of_its_pods() -> None:
+    """If devices are requested, only queues above their deserved devices are reclaimed from."""
+    queues = Queues(
+        a_queue("top", cpu=2),
+        a_queue("rich", parent="top", deserved=amounts(cpu=1)),
+        a_queue("poor", parent="top", deserved=amounts(cpu=1)),
+        *(running(f"r{number}", "rich") for number in range(2)),
+        a_group("g", "poor", phase="Inqueue", minResources=amounts(cpu=1, gpu=1)),
+        a_task("p", group="g"),
+        conf=RECLAIM,
+    )
+    assert len(victims_of(queues, "p")) == 1
+
+
+# Protection of the first in line.
+
+
+def with_a_group_first(strategy: str, **fields: Any) -> Queues:
+    """A full queue, whose first in line is a group that waits for the enqueue action. Pods of priority 0 run."""
+    first = a_group("first", "q", minimum=4, minResources=amounts(cpu=4))
+    queue = a_queue("q", cpu=4, annotations={DEQUEUE_STRATEGY: strategy}, **fields)
+    queues = Queues(queue, *(running(f"run-{number}") for number in range(4)), first)
+    queues.apply(*(a_task(f"f{number}", group="first", priority=5) for number in range(4)))
+    return queues
+
+
+@pytest.mark.parametrize("strategy", ["fifo", "backfill"])
+def test_no_pod_is_preempted_for_a_pod_that_is_held_back_for_the_first_in_line(strategy: str) -> None:
+    queues = with_a_group_first(strategy)
+    queues.apply(a_task("p", queue="q", priority=5, created_s=9.0))
+    queues.apply(a_task("q", queue="q", priority=5, created_s=9.0, run_time=RunTime(1.0)))
+    assert queues.admit() == []
+    assert queues.engine.starving() == ["u-p"]
+    assert victims_of(queues, "p") == victims_of(queues, "q") == []
+    queues.engine.evicted("u-run-0")
+    assert queues.admit() == []  # so it would have been in vain
+    assert queues.wait_reason("p") is WaitReason.BEHIND_FIRST
+
+
+def test_with_traverse_a_pod_preempts_although_a_group_is_before_it() -> None:
+    queues = with_a_group_first("traverse")
+    queues.apply(a_task("p", queue="q", priority=5, created_s=9.0))
+    assert victims_of(queues, "p") == ["run-0"]
+
+
+@pytest.mark.parametrize("strategy", ["fifo", "backfill"])
+def test_a_pod_before_the_first_in_line_preempts(strategy: str) -> None:
+    queues = with_a_group_first(strategy)
+    queues.apply(a_task("urgent", queue="q", priority=9, created_s=9.0))
+    assert victims_of(queues, "urgent") == ["run-0"]
+    queues.engine.evicted("u-run-0")
+    assert queues.admit() == ["urgent"]
+
+
+@pytest.mark.parametrize(("strategy", "victims"), [("fifo", []), ("backfill", ["device"])])
+def test_a_pod_preempts_for_resources_that_the_first_in_line_does_not_ask_for(
+    strategy: str, victims: list[str]
+) -> None:
+    queues = with_a_group_first(strategy, capability=amounts(gpu=1))
+    queues.apply(running("device", cpu=None, requests=amounts(gpu=1)))
+    queues.apply(a_task("p", None, queue="q", priority=5, created_s=9.0, requests=amounts(gpu=1)))
+    assert victims_of(queues, "p") == victims
+    queues.engine.evicted("u-device")
+    assert queues.admit() == (["p"] if victims else [])
+
+
+@pytest.mark.parametrize("strategy", ["fifo", "backfill"])
+def test_no_promise_is_revoked_for_a_pod_that_is_held_back_for_the_first_in_line(strategy: str) -> None:
+    queues = Queues(a_queue("q", cpu=4, annotations={DEQUEUE_STRATEGY: strategy}), a_task("low", "4", queue="q"))
+    assert queues.admit() == ["low"]
+    queues.apply(stamped(a_task("low", "4", queue="q"), "q"))
+    queues.engine.set_unplaceable("u-low", True)
+    queues.apply(a_task("p", queue="q", priority=5, created_s=9.0))
+    plan = queues.engine.plan_preemption("u-p")
+    assert plan is not None
+    assert plan.promises == ("u-low",)
+    queues.apply(a_group("first", "q", minResources=amounts(cpu=4)), a_task("f", "4", group="first", priority=5))
+    assert queues.engine.plan_preemption("u-p") is None
+
+
+@pytest.mark.parametrize("strategy", ["fifo", "backfill"])
+def test_a_promised_pod_that_asks_for_more_preempts_behind_the_first_in_line(strategy: str) -> None:
+    """It is never held back."""
+    queues = Queues(a_queue("q", cpu=4, annotations={DEQUEUE_STRATEGY: strategy}), running("low", cpu=3))
+    queues.apply(a_task("grows", 1, queue="q", priority=5, created_s=9.0))
+    assert queues.admit() == ["grows"]
+    queues.apply(a_group("first", "q", minResources=amounts(cpu=4)), a_task("f", "4", group="first", priority=5))
+    queues.apply(a_task("grows", 2, queue="q", priority=5, created_s=9.0))
+    assert victims_of(queues, "grows") == ["low"]
+    queues.engine.evicted("u-low")
+    assert queues.admit() == ["grows"]
 
 
 def a_tree(

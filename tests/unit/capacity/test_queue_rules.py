@@ -124,7 +124,7 @@ def test_a_queue_without_its_parent_names_the_missing_parent() -> None:
     assert found["grandchild"] == "spec.parent: queue gone does not exist"
 
 
-def test_an_endless_chain_of_parents_is_not_followed_for_ever() -> None:
+def test_an_endless_chain_of_parents_is_followed_for_32_steps() -> None:
     path, path_problem = path_to_root("0", lambda name: str(int(name) + 1))
     assert len(path) == 32
     assert path_problem == "more than 5 levels below root"

@@ -19,7 +19,7 @@ def a_tree(*queues: Queue) -> QueueTree:
 
 
 def may_grant(tree: QueueTree, name: str) -> bool:
-    return tree.nodes[name].may_grant
+    return tree.queues[name].may_grant
 
 
 def cpu(milli: int) -> dict[str, int]:
@@ -28,12 +28,12 @@ def cpu(milli: int) -> dict[str, int]:
 
 def test_a_queue_inherits_what_it_does_not_limit_itself() -> None:
     tree = a_tree(Queue("top", capability={"cpu": 4000, "memory": 8}), Queue("leaf", "top", capability=cpu(2000)))
-    assert tree.nodes["leaf"].limits == {"cpu": 2000, "memory": 8}
+    assert tree.queues["leaf"].limits == {"cpu": 2000, "memory": 8}
 
 
 def test_a_resource_without_a_limit_is_unlimited() -> None:
     tree = a_tree(Queue("top"), Queue("leaf", "top"))
-    assert tree.nodes["leaf"].limits == {}
+    assert tree.queues["leaf"].limits == {}
 
 
 def test_guarantees_of_siblings_reduce_the_limits() -> None:
@@ -43,23 +43,23 @@ def test_guarantees_of_siblings_reduce_the_limits() -> None:
         Queue("b", guarantee=cpu(2000), capability=cpu(9000)),
         Queue("c"),
     )
-    assert [tree.nodes[name].limits["cpu"] for name in "abc"] == [8000, 7000, 5000]
+    assert [tree.queues[name].limits["cpu"] for name in "abc"] == [8000, 7000, 5000]
     tree.apply(Queue("a"))
-    assert [tree.nodes[name].limits["cpu"] for name in "abc"] == [8000, 9000, 8000]
+    assert [tree.queues[name].limits["cpu"] for name in "abc"] == [8000, 9000, 8000]
     tree.remove("b")
-    assert tree.nodes["c"].limits == cpu(10_000)
+    assert tree.queues["c"].limits == cpu(10_000)
 
 
 def test_guarantees_above_the_parents_limit_leave_each_queue_its_own() -> None:
     tree = a_tree(Queue("top", capability=cpu(2000)), *(Queue(name, "top", guarantee=cpu(2000)) for name in "ab"))
-    assert tree.nodes["a"].limits == cpu(2000)
+    assert tree.queues["a"].limits == cpu(2000)
 
 
 def test_deserved_is_at_most_the_limit_and_at_least_the_guarantee() -> None:
     tree = a_tree(Queue("top", capability=cpu(2000)), Queue("a", "top", deserved={"cpu": 5000, "gpu": 1}))
-    assert tree.nodes["a"].deserved == {"cpu": 2000, "gpu": 1}
+    assert tree.queues["a"].deserved == {"cpu": 2000, "gpu": 1}
     tree = a_tree(Queue("a", guarantee=cpu(1000)))
-    assert tree.nodes["a"].deserved == cpu(1000)
+    assert tree.queues["a"].deserved == cpu(1000)
 
 
 def test_siblings_do_not_share_their_ancestors_u24() -> None:
@@ -87,7 +87,7 @@ def test_siblings_do_not_share_their_ancestors_u24() -> None:
 def test_only_the_invalid_branch_of_the_tree_has_problems(queues: list[Queue], problems: dict[str, str]) -> None:
     for order in (queues, queues[::-1]):
         tree = a_tree(*order, Queue("sound"))
-        found = {name: node.problem for name, node in tree.nodes.items() if node.problem}
+        found = {name: node.problem for name, node in tree.queues.items() if node.problem}
         found.pop("lost", None)
         assert {name: found[name] for name in found if name in problems} == found
         for name, text in problems.items():
@@ -97,11 +97,11 @@ def test_only_the_invalid_branch_of_the_tree_has_problems(queues: list[Queue], p
 
 def test_a_branch_is_valid_when_its_missing_parent_is_created() -> None:
     tree = a_tree(Queue("leaf", "middle"), Queue("middle", "top"))
-    assert tree.nodes["leaf"].problem
+    assert tree.queues["leaf"].problem
     touched = tree.apply(Queue("top", capability=cpu(5)))
     assert {"leaf", "middle", "top"} <= set(touched)
-    assert not tree.nodes["leaf"].problem
-    assert tree.nodes["leaf"].limits == cpu(5)
+    assert not tree.queues["leaf"].problem
+    assert tree.queues["leaf"].limits == cpu(5)
 
 
 def test_a_queue_is_a_leaf_again_when_its_last_child_is_removed() -> None:
@@ -109,7 +109,7 @@ def test_a_queue_is_a_leaf_again_when_its_last_child_is_removed() -> None:
     assert not may_grant(tree, "top")
     tree.remove("leaf")
     assert may_grant(tree, "top")
-    assert "leaf" not in tree.nodes
+    assert "leaf" not in tree.queues
 
 
 def test_the_root_needs_no_object_and_admits_no_pods() -> None:
@@ -118,9 +118,9 @@ def test_the_root_needs_no_object_and_admits_no_pods() -> None:
     assert not may_grant(tree, "root")
     tree.apply(Queue("root", "", capability=cpu(3)))
     tree.apply(Queue("leaf"))
-    assert tree.nodes["leaf"].limits == cpu(3)
+    assert tree.queues["leaf"].limits == cpu(3)
     tree.remove("root")
-    assert tree.nodes["leaf"].limits == {}
+    assert tree.queues["leaf"].limits == {}
 
 
 def test_a_change_returns_exactly_the_affected_queues() -> None:
@@ -148,4 +148,4 @@ def test_resources_that_no_container_can_request_are_no_limits() -> None:
     spec = {"capability": {"pods": 1, "cpu": "2"}, "guarantee": {"resource": {"requests.cpu": "1"}}}
     queue = read_queue({"metadata": {"name": "a"}, "spec": spec})
     assert queue.uncounted == (("capability", "pods"), ("guarantee", "requests.cpu"))
-    assert a_tree(queue).nodes["a"].limits == cpu(2000)
+    assert a_tree(queue).queues["a"].limits == cpu(2000)

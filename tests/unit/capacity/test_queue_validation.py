@@ -146,6 +146,13 @@ def test_an_invalid_state_annotation_is_rejected() -> None:
     assert problems(wrong, None) == ["metadata.annotations[headgate.dev/state]: 'closed' is neither Open nor Closed"]
 
 
+def test_an_invalid_dequeue_strategy_is_rejected() -> None:
+    wrong = annotated(a_queue("a"), **{"headgate.dev/dequeue-strategy": "lifo"})
+    text = "metadata.annotations[headgate.dev/dequeue-strategy]: must be one of fifo, backfill, traverse"
+    assert problems(wrong, None) == [text]
+    assert not problems(annotated(a_queue("a"), **{"headgate.dev/dequeue-strategy": "backfill"}), None)
+
+
 def test_a_malformed_queue_raises_nothing() -> None:
     hostile: tuple[Any, ...] = (
         [],

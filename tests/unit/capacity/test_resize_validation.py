@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capacity_builders import Queues, a_queue, a_task
+from capacity_builders import Queues, a_queue, a_task, stamped
 from headgate.capacity.api.queue import QueueIndex
+from headgate.capacity.api.task import TaskInfo
 from headgate.capacity.engine import QueueEngine
 from headgate.capacity.kinds.resize_validation import limits_of
 from status_reporting import Cluster
@@ -37,11 +40,19 @@ def test_limits_are_those_of_the_engine(drawn: dict[str, tuple[int | None, int |
             assert next(iter(found)) == name
 
 
-def test_a_running_pod_that_is_resized_up_counts_at_once_and_the_next_pod_waits() -> None:
-    queues = Queues(a_queue("q", cpu=4), a_task("runs", "1", queue="q", node_name="n1", gates=()))
-    queues.apply(a_task("runs", "6", queue="q", node_name="n1", gates=()), a_task("next", queue="q"))
+def on_node(cpu: str) -> TaskInfo:
+    return a_task("runs", cpu, queue="q", node_name="n1", gates=())
+
+
+@pytest.mark.parametrize("is_stamped", [False, True])
+def test_a_running_pod_that_is_resized_up_counts_at_once_and_the_next_pod_waits(is_stamped: bool) -> None:
+    """Also if its queue has promised it less than that before it had a node."""
+    first = on_node("1")
+    stamp = stamped(first, "q").stamp if is_stamped else None
+    queues = Queues(a_queue("q", cpu=4), msgspec.structs.replace(first, stamp=stamp))
+    queues.apply(msgspec.structs.replace(on_node("6"), stamp=stamp), a_task("next", queue="q"))
     assert (queues.usage("q"), queues.admit()) == ((6000, 0), [])
-    queues.apply(a_task("runs", "3", queue="q", node_name="n1", gates=()))
+    queues.apply(msgspec.structs.replace(on_node("3"), stamp=stamp))
     assert queues.admit() == ["next"]
 
 

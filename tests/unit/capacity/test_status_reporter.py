@@ -258,12 +258,12 @@ def test_conditions_of_other_clients_stay_and_times_change_only_with_the_status(
     cluster = started()
     theirs = {"type": "Theirs", "status": "True", "reason": "Because", "message": "x"}
     cluster.queues["blue"]["status"]["conditions"] = [theirs]
-    cluster.queue("blue", dequeueStrategy="fifo")
+    cluster.queue("blue", affinity={"nodeGroupAffinity": {}})
     cluster.run()
     first, ours = cluster.status("blue")["conditions"]
     assert first == theirs
     assert ours["type"] == "Supported"
-    cluster.queue("blue", dequeueStrategy="fifo", extendClusters=[{"name": "far"}])
+    cluster.queue("blue", affinity={"nodeGroupAffinity": {}}, extendClusters=[{"name": "far"}])
     cluster.run()
     again = cluster.status("blue")["conditions"][1]
     assert again["message"] != ours["message"]

@@ -71,7 +71,7 @@ def test_a_pod_that_moves_to_the_watch_of_ended_pods_is_counted_once() -> None:
     cluster.reporter.pod_removed(pod["uid"], cluster.now_s)
     cluster.run()
     assert (cluster.status("g")["phase"], cluster.status("g")["succeeded"]) == ("Completed", 1)
-    cluster.reporter.pod_removed(pod["uid"], cluster.now_s, ended=True)
+    cluster.reporter.pod_removed(pod["uid"], cluster.now_s, from_terminal_watch=True)
     cluster.run()
     assert cluster.status("g")["succeeded"] == 0
 

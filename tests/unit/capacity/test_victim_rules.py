@@ -228,6 +228,19 @@ def test_a_reclaim_level_above_the_root_changes_nothing_between_queues_at_the_to
     assert victims("p", *objects, conf=reclaiming(level)) == ["r0", "r1"]
 
 
+@pytest.mark.parametrize("level", [1, 2, 5])
+def test_the_root_need_not_be_over_what_it_deserves_if_the_paths_to_it_differ_in_length(level: int) -> None:
+    objects = (
+        a_queue("root", deserved={"cpu": 9}),
+        a_queue("a", deserved={"cpu": 4}),
+        a_queue("a1", parent="a", deserved={"cpu": 2}),
+        a_queue("b", deserved={"cpu": 1}),
+        *(running(f"b{i}", "b") for i in range(3)),
+        a_task("p", queue="a1"),
+    )
+    assert victims("p", *objects, conf=reclaiming(level)) == ["b0", "b1"]
+
+
 @pytest.mark.parametrize("level", [0, 1, 2, 5])
 def test_a_parent_of_both_queues_need_not_be_over_what_it_deserves(level: int) -> None:
     objects = (

@@ -54,7 +54,7 @@ def test_promises_that_no_longer_fit_do_not_block_smaller_younger_ones_u2() -> N
     assert "before the limit of queue q was lowered" in queues.wait_message("large")
 
 
-def test_gangs_keep_or_lose_their_turn_as_one_u2() -> None:
+def test_a_gang_keeps_or_loses_its_promise_as_a_whole_u2() -> None:
     """Two gangs whose promises have the same moment do not block each other by half."""
     queues = Queues(a_queue("q", cpu=4), a_group("g", "q", minimum=2), a_group("h", "q", minimum=2))
     for number, group in enumerate("ghgh"):
@@ -169,7 +169,7 @@ def test_proportion_reserves_too_u18() -> None:
     assert queues.wait_reason("p2") is WaitReason.FULL
 
 
-def test_a_pod_that_lost_its_turn_after_the_gate_removal_is_held_with_a_reason_u19() -> None:
+def test_a_pod_whose_promise_does_not_count_after_the_gate_removal_waits_with_a_reason_u19() -> None:
     """No gate can be added again: it is the scheduler that hides it, for this reason."""
     queues = Queues(a_queue("q", cpu=2), stamped(a_task("p", "2", queue="q"), "q"))
     queues.apply(a_queue("q", cpu=1))
@@ -228,10 +228,10 @@ def test_releasing_an_unknown_share_changes_nothing() -> None:
     assert queues.admit() == ["p1"]
 
 
-def test_an_account_that_was_never_opened_is_empty_and_stays_so() -> None:
+def test_usage_that_was_never_recorded_is_empty_and_stays_empty() -> None:
     ledger = Ledger()
     assert isinstance(ledger.account("q"), QueueAccount)
-    assert ledger.account("q").used("cpu") == 0
+    assert ledger.account("q").allocated_plus_reserved("cpu") == 0
 
 
 def test_promises_are_rebuilt_from_stamps_alone_r1_r5_r6() -> None:

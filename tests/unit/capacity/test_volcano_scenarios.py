@@ -24,7 +24,7 @@ def both(cpu: int, memory: str) -> dict[str, Any]:
 
 
 FLAT: Mapping[str, tuple[list[Any], list[str]]] = {
-    "case0: a queue of 2 has room for a second pod": (
+    "case0: a queue of 2 has capacity for a second pod": (
         [a_queue("q", cpu=2), running("p1", "q"), a_task("p2", queue="q")],
         ["p2"],
     ),

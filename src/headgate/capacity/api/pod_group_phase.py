@@ -1,9 +1,8 @@
 """The phase and the conditions of a PodGroup, computed from the states of its pods.
 
-Pure: counts in, phase and conditions out. The engine decides when a group is Inqueue;
-``capacity/status/status_reporter.py`` counts the pods and writes the result. Volcano does not report the members of a
-gang that would fit alone as Unschedulable (#3976); here every member without a node is Unschedulable with the same
-message.
+The functions are pure. The queue engine decides when a group is Inqueue; ``capacity/status/status_reporter.py`` counts
+the pods and reports the result. If a gang does not fit, every member without a node is Unschedulable with the same
+message. Volcano does not report the members that would fit alone as Unschedulable (volcano-sh/volcano#3976).
 """
 
 from __future__ import annotations
@@ -78,7 +77,8 @@ class TaskCounts(msgspec.Struct, frozen=True):
 
 
 def phase_of(before: str, minimum: int, counts: TaskCounts, *, is_enqueued: bool = False) -> str:
-    """``before``: the current phase. ``is_enqueued``: its queue has, or had, capacity for its minimum."""
+    """The new phase. ``before``: the current phase. ``is_enqueued``: the enqueue action has admitted the group, because
+    its queue had capacity for its minimum."""
     if counts.of(TaskStatus.RUNNING) and counts.unschedulable:
         return UNKNOWN
     if counts.scheduled >= max(minimum, 1):
@@ -87,7 +87,8 @@ def phase_of(before: str, minimum: int, counts: TaskCounts, *, is_enqueued: bool
 
 
 def is_only_releasing(minimum: int, counts: TaskCounts) -> bool:
-    """Whether the group is below its minimum only because members are terminating and have no replacement yet."""
+    """Whether the group is below its minimum only because members are terminating and their owner has not replaced them
+    yet."""
     ready = counts.of(TaskStatus.BOUND, TaskStatus.RUNNING, TaskStatus.SUCCEEDED)
     releasing = counts.of(TaskStatus.RELEASING)
     return bool(releasing) and not counts.of(TaskStatus.PENDING) and ready + releasing >= minimum
@@ -106,7 +107,7 @@ def gang_text(minimum: int, counts: TaskCounts) -> str:
 
 
 class TaskFit(Enum):
-    """The result of an attempt for one member of a gang that could not be placed as a whole."""
+    """The result for one member of a gang that did not reach its minimum in an attempt."""
 
     FITS = "fits"
     AFTER_RELEASE = "fits when others have gone"
@@ -134,9 +135,10 @@ def conditions_of(
     refusal: tuple[str, str] | None = None,
     waits_for: str = "",
 ) -> list[Condition]:
-    """The conditions of a group, without times. ``roles``: the minimum members of each role; ``refusal``: why its queue
-    admits nothing, as reason and message; ``waits_for``: the queue without capacity for its pods, if nothing else holds
-    them."""
+    """The conditions of a group, without times. ``roles``: the minimum number of members of each role;
+    ``roles_existing``: the number of existing members of each role; ``refusal``: why the queue of the group admits
+    nothing, as reason and message; ``waits_for``: the queue that has no capacity for the pods; empty if they also wait
+    for something else."""
     if problem:
         return [_condition(UNSCHEDULABLE, "True", INVALID, problem)]
     if counts.scheduled >= max(minimum, 1):
@@ -157,7 +159,9 @@ def conditions_of(
     if counts.unschedulable and not is_only_releasing(minimum, counts):
         return [_condition(UNSCHEDULABLE, "True", NOT_ENOUGH_RESOURCES, gang_text(minimum, counts))]
     if waits_for:
-        return [_condition(SCHEDULED, "False", WAITING_FOR_QUEUE, f"its pods wait for room in the queue {waits_for}")]
+        return [
+            _condition(SCHEDULED, "False", WAITING_FOR_QUEUE, f"its pods wait for capacity in the queue {waits_for}")
+        ]
     return []
 
 

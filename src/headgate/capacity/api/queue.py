@@ -1,8 +1,7 @@
-"""A Queue as the engine reads it from the API, and an index of queues by name and parent.
+"""A Queue as the queue engine reads it from the API, and an index of queues by name and parent.
 
-:func:`read_queue` never raises: an invalid object gets a problem text, and its queue grants nothing.
-:class:`QueueIndex` costs O(1) per queue; the rules of ``capacity/kinds/`` read it. ``capacity/cache/queue_tree.py``
-computes what each queue may use.
+:func:`read_queue` never raises: an invalid object gets a problem text, and its queue grants nothing. The rules in
+``capacity/kinds/`` read :class:`QueueIndex`. ``capacity/cache/queue_tree.py`` computes what each queue may use.
 """
 
 from __future__ import annotations
@@ -12,19 +11,30 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.capacity.names import ROOT
+from headgate.capacity.api.lease import read_lease_s
+from headgate.capacity.names import DEQUEUE_STRATEGY, LEASE, MAX_PODS_WITHOUT_NODE, ROOT
 from headgate.kube.lenient_reader import find_integer, find_object, find_text
 from headgate.kube.resource_amounts import is_requestable, read_amounts
 from headgate.kube.timestamps import parse_time
 
 OPEN: Final = "Open"
+FIFO: Final = "fifo"
+BACKFILL: Final = "backfill"
+TRAVERSE: Final = "traverse"
+STRATEGIES: Final = (FIFO, BACKFILL, TRAVERSE)
+"""Which units may pass the first in line: none, those that do not delay it, or all that fit."""
+_MAX_DIGITS: Final = 9
 Amounts = Mapping[str, int]
 
 
 class Queue(msgspec.Struct, frozen=True):
-    """Amounts in units (``kube/resource_amounts.py``), of resources that a container can request. ``uncounted``: other
-    resources that the spec names (``pods``, ``requests.cpu``), as kind and resource; Volcano does not count them
-    either. ``parent`` is empty for the root only."""
+    """Amounts are integers as in ``kube/resource_amounts.py``, of resources that a container can request.
+    ``uncounted``: other resources that the spec names (``pods``, ``requests.cpu``), each with the field that names it
+    (``capability``); Volcano does not count them either. ``parent`` is empty for the root only.
+    ``max_pods_without_node``: how many pods in and below the queue may have a promise and no node; None: no limit.
+    ``lease_s``: the time of leases (``lease.py``); None if the queue sets none. ``dequeue_strategy``: one of
+    ``STRATEGIES``; empty if the queue sets none, and then its nearest ancestor with one decides. ``problem``: why the
+    object is invalid; empty for a valid one."""
 
     name: str
     parent: str = ROOT
@@ -38,11 +48,14 @@ class Queue(msgspec.Struct, frozen=True):
     created_s: float = 0.0
     problem: str = ""
     uncounted: tuple[tuple[str, str], ...] = ()
+    max_pods_without_node: int | None = None
+    lease_s: float | None = None
+    dequeue_strategy: str = ""
 
 
-def read_queue(wire: Mapping[str, Any]) -> Queue:
-    """From its JSON value."""
-    metadata, spec, status = (find_object(wire, part) for part in ("metadata", "spec", "status"))
+def read_queue(obj: Mapping[str, Any]) -> Queue:
+    """Read a Queue from decoded JSON."""
+    metadata, spec, status = (find_object(obj, part) for part in ("metadata", "spec", "status"))
     name = find_text(metadata, "name")
     listed = {
         "capability": spec.get("capability"),
@@ -58,6 +71,10 @@ def read_queue(wire: Mapping[str, Any]) -> Queue:
         amounts[path] = {resource: amount for resource, amount in named.items() if is_requestable(resource)}
         uncounted += [(path, resource) for resource in sorted(named) if resource not in amounts[path]]
     parent = find_text(spec, "parent") or ROOT
+    max_pods = _read_max_pods(metadata)
+    lease_s = read_lease_s(find_object(metadata, "annotations").get(LEASE))
+    problem = problem or (max_pods if isinstance(max_pods, str) else "")
+    strategy, strategy_problem = _read_strategy(metadata, spec)
     return Queue(
         name=name,
         parent="" if name == ROOT else parent,
@@ -67,9 +84,33 @@ def read_queue(wire: Mapping[str, Any]) -> Queue:
         is_reclaimable=spec.get("reclaimable") is not False,
         state=find_text(status, "state") or OPEN,
         created_s=read_created_s(metadata),
-        problem=problem,
+        problem=problem or strategy_problem,
         uncounted=tuple(uncounted),
+        max_pods_without_node=None if isinstance(max_pods, str) else max_pods,
+        lease_s=None if isinstance(lease_s, str) else lease_s,
+        dequeue_strategy=strategy,
     )
+
+
+def _read_strategy(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> tuple[str, str]:
+    """The dequeue strategy, and why its annotation is invalid. Volcano's definition of the kind sets ``traverse`` where
+    a user sets nothing, so that value of the field does not stop a strategy of an ancestor."""
+    value = find_object(metadata, "annotations").get(DEQUEUE_STRATEGY)
+    if value is None:
+        return FIFO if spec.get("dequeueStrategy") == FIFO else "", ""
+    if value in STRATEGIES:
+        return value, ""
+    return "", f"metadata.annotations[{DEQUEUE_STRATEGY}]: must be one of {', '.join(STRATEGIES)}"
+
+
+def _read_max_pods(metadata: Mapping[str, Any]) -> int | str | None:
+    """The limit of pods without a node, None if there is none, or why the annotation is invalid."""
+    value = find_object(metadata, "annotations").get(MAX_PODS_WITHOUT_NODE)
+    if value is None:
+        return None
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS and int(value):
+        return int(value)
+    return f"metadata.annotations[{MAX_PODS_WITHOUT_NODE}]: must be a whole number, 1 or more"
 
 
 def read_created_s(metadata: Mapping[str, Any]) -> float:
@@ -83,11 +124,11 @@ class QueueIndex:
     def __init__(self, queues: Iterable[Mapping[str, Any]] = ()) -> None:
         self._queues: dict[str, Queue] = {}
         self._children: dict[str, set[str]] = {}
-        for wire in queues:
-            self.apply(wire)
+        for obj in queues:
+            self.apply(obj)
 
-    def apply(self, wire: Mapping[str, Any]) -> Queue:
-        queue = read_queue(wire)
+    def apply(self, obj: Mapping[str, Any]) -> Queue:
+        queue = read_queue(obj)
         self.remove(queue.name)
         self._queues[queue.name] = queue
         if queue.parent:

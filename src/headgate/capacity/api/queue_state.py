@@ -3,8 +3,8 @@
 A queue is closed by its annotation (``headgate.dev/state: Closed``; ``Open`` opens it), or by a client that writes
 ``status.state``, as Volcano's controller does; the annotation takes precedence. It is Closing while it has pods or
 groups and Closed when it is empty. Queues below a closed queue are closed and opened with it, unless they were closed
-themselves: a condition records which. The root is always open. ``capacity/cache/queue_tree.py`` grants nothing from a
-queue that is not open.
+themselves; a condition records by which queue they were closed. The root is always open. A queue that is not open
+grants nothing (``TreeQueue.may_grant`` in ``capacity/cache/queue_tree.py``).
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class DesiredQueueState(msgspec.Struct, frozen=True):
     parent: str = ROOT
 
 
-def read_desired_state(name: str, wire: Mapping[str, Any]) -> DesiredQueueState:
-    """From the JSON value of the queue."""
-    status, parent = find_object(wire, "status"), find_text(wire, "spec", "parent") or ROOT
-    requested = find_object(wire, "metadata", "annotations").get(STATE)
+def read_desired_state(name: str, obj: Mapping[str, Any]) -> DesiredQueueState:
+    """Read the requested state from the queue as decoded JSON."""
+    status, parent = find_object(obj, "status"), find_text(obj, "spec", "parent") or ROOT
+    requested = find_object(obj, "metadata", "annotations").get(STATE)
     if name == ROOT or requested == OPEN:
         return DesiredQueueState(parent="" if name == ROOT else parent)
     if requested == CLOSED:
@@ -62,7 +62,8 @@ def closed_by(name: str, desired_of: Callable[[str], DesiredQueueState | None]) 
 
 
 def state_of(closing_queue: str, job_count: int) -> str:
-    """``job_count``: PodGroups and pods without a group, in this queue and below it."""
+    """The state of a queue. ``closing_queue``: the result of :func:`closed_by`. ``job_count``: the number of PodGroups
+    and pods without a group, in this queue and below it."""
     if not closing_queue:
         return OPEN
     return CLOSING if job_count else CLOSED

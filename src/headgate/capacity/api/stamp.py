@@ -12,14 +12,16 @@ from typing import Any
 
 import msgspec
 
+from headgate.capacity.api.annotation_json import decode_annotation
 from headgate.kube import quantity
 from headgate.kube.quantity import Quantity
 from headgate.kube.resource_amounts import as_text, units
 
 
 class Stamp(msgspec.Struct, frozen=True):
-    """``requests`` in units (``kube/resource_amounts.py``). ``at``: a wire timestamp with microseconds; promises are
-    served in its order."""
+    """``uid``: the uid of the pod for which the stamp is valid. ``requests``: integers as in
+    ``kube/resource_amounts.py``. ``at``: the time of the promise, an API timestamp with microseconds; older promises
+    take precedence."""
 
     uid: str
     queue: str
@@ -36,13 +38,7 @@ def write_stamp(stamp: Stamp) -> str:
 
 def read_stamp(text: str | None, uid: str) -> Stamp | None:
     """The valid stamp of the pod with this uid, or None."""
-    if not text:
-        return None
-    try:
-        found: Any = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    match found:
+    match decode_annotation(text):
         case {"uid": str(named), "queue": str(queue), "requests": dict(listed), "at": str(at)} if named == uid:
             requests = _read_requests(listed)
             return None if requests is None else Stamp(uid, queue, requests, at)

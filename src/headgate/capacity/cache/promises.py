@@ -1,8 +1,9 @@
-"""Promises that exceed a lowered limit: decides which of them remain valid.
+"""Decides which promises remain valid after the limit of a queue was lowered below what the queue has promised.
 
-The oldest promises that fit remain valid, in order. The pods of the others are not tried, and the next admission step
-takes these promises back (``capacity/grants/grants.py``), so that they do not block other pods. The minimum of a gang
-is valid or invalid as one unit. This costs nothing while all limits hold.
+The oldest promises that fit in the limit remain valid. The scheduler does not try the pods of the other promises, and
+the next admission step (``capacity/grants/grants.py``) revokes these promises, so that they do not block other pods.
+The promises for the minimum of a gang are valid or invalid together. Promises that are being revoked are neither: they
+end in any case. This costs nothing while no queue is over its limit.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from headgate.capacity.cache.ledger import Ledger
 from headgate.capacity.cache.pod_record import AllocationState, PodRecord
 from headgate.capacity.cache.queue_tree import QueueTree
 
-_Key = tuple[str, str, str]
+_AgeKey = tuple[str, str, str]
+"""The time of a promise, and namespace and name of the pod."""
 
 
 class PromiseTracker:
-    """``exceeding_limit``: the pods whose promises are no longer valid. ``on_change`` is called with each pod that
-    enters or leaves this set."""
+    """``exceeding_limit``: the uids of the pods whose promises are no longer valid. ``on_change`` is called with each
+    uid that enters or leaves this set."""
 
     def __init__(self, tree: QueueTree, ledger: Ledger, on_change: Callable[[str], None]) -> None:
         self._tree = tree
@@ -30,25 +32,30 @@ class PromiseTracker:
         self.exceeding_limit: frozenset[str] = frozenset()
 
     def add(self, record: PodRecord) -> None:
-        self._by_queue.setdefault(record.counted_queue, {})[record.task.uid] = record
+        """Track a promise that may be revoked. A promise that is not tracked counts in the ledger and stays valid."""
+        self._by_queue.setdefault(record.queue, {})[record.task.uid] = record
 
     def remove(self, record: PodRecord) -> None:
-        records = self._by_queue.get(record.counted_queue)
+        records = self._by_queue.get(record.queue)
         if records is not None and records.pop(record.task.uid, None) is not None and not records:
-            del self._by_queue[record.counted_queue]
+            del self._by_queue[record.queue]
+
+    def uids(self, queue: str) -> Iterable[str]:
+        """The pods with a tracked promise of this queue, without those below it."""
+        return self._by_queue.get(queue, ())
 
     def mark_queue_changed(self, queue: str) -> None:
         """The usage or the limits of the queue changed."""
-        queue_node, account = self._tree.nodes.get(queue), self._ledger.account(queue)
-        is_over = queue_node is not None and any(
-            account.reserved.get(resource) and account.used(resource) > limit
-            for resource, limit in queue_node.limits.items()
+        tree_queue, account = self._tree.queues.get(queue), self._ledger.account(queue)
+        is_over = tree_queue is not None and any(
+            account.reserved.get(resource) and account.allocated_plus_reserved(resource) > limit
+            for resource, limit in tree_queue.limits.items()
         )
         if is_over or queue in self._over_limit:
             self._is_stale = True
             (self._over_limit.add if is_over else self._over_limit.discard)(queue)
 
-    def flush(self) -> None:
+    def process_changes(self) -> None:
         """Decide again if a queue changed, and report the pods whose promises became invalid or valid."""
         if not self._is_stale:
             return
@@ -59,38 +66,50 @@ class PromiseTracker:
         self.exceeding_limit = exceeding
 
     def _find_exceeding(self) -> Iterator[str]:
+        """The pods whose promises do not fit, if older promises are counted first."""
         free: dict[tuple[str, str], int] = {}
         for name in self._over_limit:
             account = self._ledger.account(name)
-            for resource, limit in self._tree.nodes[name].limits.items():
-                free[name, resource] = limit - account.allocated.get(resource, 0)
-        for _, unit in sorted(_units(self._affected()), key=lambda pair: pair[0]):
+            for resource, limit in self._tree.queues[name].limits.items():
+                free[name, resource] = limit - account.allocated_plus_reserved(resource)
+        affected = list(self._affected())
+        for key, amount in self._amounts_on_path(affected):
+            if key in free:
+                free[key] += amount
+        units = sorted(_units(each for each in affected if not each.is_being_revoked), key=lambda pair: pair[0])
+        for _, unit in units:
             needed: dict[tuple[str, str], int] = {}
-            for record in unit:
-                for name in self._tree.path(record.counted_queue):
-                    for resource, amount in record.counted.items():
-                        if (name, resource) in free:
-                            needed[name, resource] = needed.get((name, resource), 0) + amount
+            for key, amount in self._amounts_on_path(unit):
+                if key in free:
+                    needed[key] = needed.get(key, 0) + amount
             if all(amount <= free[key] for key, amount in needed.items()):
                 for key, amount in needed.items():
                     free[key] -= amount
             else:
                 yield from (record.task.uid for record in unit)
 
+    def _amounts_on_path(self, unit: Iterable[PodRecord]) -> Iterator[tuple[tuple[str, str], int]]:
+        """The amounts of the promises, by queue and resource, in the queue of each and its ancestors."""
+        for record in unit:
+            for name in self._tree.path(record.queue):
+                for resource, amount in record.counted_amounts.items():
+                    yield (name, resource), amount
+
     def _affected(self) -> Iterator[PodRecord]:
-        """All promises in and below queues that are over their limit."""
-        below = sorted(self._over_limit)
-        seen = set(below)
-        for name in below:
+        """The records of all promised pods in and below the queues that are over their limit."""
+        names = sorted(self._over_limit)
+        seen = set(names)
+        for name in names:
             yield from self._by_queue.get(name, {}).values()
-            queue_node = self._tree.nodes.get(name)
-            children = sorted((queue_node.children if queue_node is not None else set()) - seen)
+            tree_queue = self._tree.queues.get(name)
+            children = sorted((tree_queue.children if tree_queue is not None else set()) - seen)
             seen.update(children)
-            below += children
+            names += children
 
 
-def _units(records: Iterable[PodRecord]) -> Iterator[tuple[_Key, list[PodRecord]]]:
-    """Promises that are valid or invalid as one unit, with the key of the oldest."""
+def _units(records: Iterable[PodRecord]) -> Iterator[tuple[_AgeKey, list[PodRecord]]]:
+    """The records in units that are valid or invalid together, each unit with the age key of its oldest promise. The
+    promises that a gang needs for its minimum are one unit; each further promise is a unit by itself."""
     gangs: dict[tuple[str, str], list[PodRecord]] = {}
     for record in records:
         if record.gang is None:
@@ -100,14 +119,14 @@ def _units(records: Iterable[PodRecord]) -> Iterator[tuple[_Key, list[PodRecord]
     for members in gangs.values():
         members.sort(key=age_key)
         gang = members[0].gang
-        held_otherwise = 0 if gang is None else gang.ready - gang.counts.get(AllocationState.RESERVED, 0)
-        unit_size = 0 if gang is None else max(gang.minimum - held_otherwise, 0)
+        held_or_succeeded = 0 if gang is None else gang.ready - gang.counts.get(AllocationState.RESERVED, 0)
+        unit_size = 0 if gang is None else max(gang.minimum - held_or_succeeded, 0)
         if unit_size:
             yield age_key(members[0]), members[:unit_size]
         for record in members[unit_size:]:
             yield age_key(record), [record]
 
 
-def age_key(record: PodRecord) -> _Key:
+def age_key(record: PodRecord) -> _AgeKey:
     """The order in which promises were made."""
     return (record.promised_at, record.task.namespace, record.task.name)

@@ -1,1 +1,1 @@
-"""Which pods and groups are granted capacity, in which order, and why others wait."""
+"""Which pods and groups are granted capacity, in which order, and why other pods wait."""

@@ -1,7 +1,7 @@
 """Event handlers: apply queues, groups, namespaces and pods from the API to the queue cache. They never raise.
 
-An unchanged object costs nothing. Every event re-evaluates the group and the queue of a pod as if the pod were new;
-only a promise fixes the queue.
+An unchanged object costs nothing. The group and the queue of a pod are found again at every event of the pod, because
+annotations may change; only a promise fixes the queue.
 """
 
 from __future__ import annotations
@@ -19,20 +19,23 @@ from headgate.capacity.grants.queue_cache import QueueCache
 from headgate.capacity.names import DEFAULT, QUEUE_NAME
 from headgate.kube.lenient_reader import find_object, find_text
 
-Wire = Mapping[str, Any]
+JSONObject = Mapping[str, Any]
+"""An API object, or a part of one, as decoded JSON."""
 
-_DEFAULT_QUEUE: Final[Wire] = {"metadata": {"name": DEFAULT}}
+_DEFAULT_QUEUE: Final[JSONObject] = {"metadata": {"name": DEFAULT}}
 """The default queue counts as existing, open and unlimited until its object is created: pods without a queue use it."""
 
 
 class QueueEventHandlers:
+    """``problems``: the problem texts of all invalid objects, by ``queue/NAME`` or ``podgroup/NAMESPACE/NAME``."""
+
     def __init__(self, cache: QueueCache) -> None:
         self._cache = cache
         self.problems: dict[str, str] = {}
         self.apply_queue(_DEFAULT_QUEUE)
 
-    def apply_queue(self, wire: Wire) -> None:
-        self.replace_queue(read_queue(wire))
+    def apply_queue(self, obj: JSONObject) -> None:
+        self.replace_queue(read_queue(obj))
 
     def replace_queue(self, queue: Queue) -> None:
         if queue.name:
@@ -46,19 +49,24 @@ class QueueEventHandlers:
     def _queues_changed(self, names: list[str]) -> None:
         cache = self._cache
         for name in names:
-            queue_node = cache.tree.nodes.get(name)
+            tree_queue = cache.tree.queues.get(name)
             cache.ledger.move(name, cache.tree.path(name))
-            cache.mark_queue_changed(name)
+            cache.run_times.move(name, cache.tree.path(name))
+            cache.queue_applied(name)
             cache.mark_gangs_in(name)
+            if cache.conf.has_leases:
+                cache.lease_changes.update(dict.fromkeys(cache.promises.uids(name)))
             self._set_problem(
-                f"queue/{name}", "" if queue_node is None or queue_node.queue is None else queue_node.problem
+                f"queue/{name}", "" if tree_queue is None or tree_queue.queue is None else tree_queue.problem
             )
 
-    def apply_group(self, wire: Wire) -> None:
-        group = read_group(wire)
+    def apply_group(self, obj: JSONObject) -> None:
+        group = read_group(obj)
         if not group.name:
             return
-        self._set_problem(f"podgroup/{group.namespace}/{group.name}", group.problem)
+        # A field that is not supported has a condition of its own (``capacity/kinds/unsupported.py``).
+        problem = group.problem if group.is_supported else ""
+        self._set_problem(f"podgroup/{group.namespace}/{group.name}", problem)
         gang = self._cache.gang(group.namespace, group.name)
         if gang.spec != group:
             self._set_spec(gang, group)
@@ -68,7 +76,7 @@ class QueueEventHandlers:
         gang = self._cache.gangs.get((namespace, name))
         if gang is not None and gang.spec is not None:
             self._set_spec(gang, None)
-            gang.enqueued_by_us = False
+            gang.enqueued_by_engine = False
             self._cache.forget_if_empty(gang)
 
     def _set_spec(self, gang: Gang, group: PodGroup | None) -> None:
@@ -78,8 +86,8 @@ class QueueEventHandlers:
         if before is None or group is None or msgspec.structs.replace(before, phase=group.phase) != group:
             cache.changed_groups[gang.key] = None
 
-    def apply_namespace(self, wire: Wire) -> None:
-        metadata = find_object(wire, "metadata")
+    def apply_namespace(self, obj: JSONObject) -> None:
+        metadata = find_object(obj, "metadata")
         self._set_namespace_queue(str(metadata.get("name") or ""), find_text(metadata, "annotations", QUEUE_NAME))
 
     def remove_namespace(self, name: str) -> None:
@@ -109,13 +117,15 @@ class QueueEventHandlers:
             record = cache.records[task.uid] = PodRecord(task)
             record.update(task)
             self._join_gang(record)
+            cache.observe_lapse(record)
             cache.add_to_counts(record)
         elif record.task != task:
             if record.task.requests != task.requests:
-                cache.regrouped[task.uid] = None
+                cache.changed_pods[task.uid] = None
             cache.remove_from_counts(record)
             record.update(task)
             left_gang = self._update_gang(record)
+            cache.observe_lapse(record)
             cache.add_to_counts(record)
             if left_gang is not None:
                 cache.forget_if_empty(left_gang)
@@ -140,7 +150,7 @@ class QueueEventHandlers:
         self._join_gang(record)
         if record.gang is not None:
             self._cache.changed_groups[record.gang.key] = None
-        self._cache.regrouped[task.uid] = None
+        self._cache.changed_pods[task.uid] = None
         return left_gang
 
     def remove_task(self, uid: str) -> None:
@@ -150,10 +160,15 @@ class QueueEventHandlers:
             return
         cache.remove_from_counts(record)
         del cache.records[uid]
+        if cache.admission is not None:
+            cache.admission.pod_removed(uid)
         cache.pods_to_retry.pop(uid, None)
-        cache.regrouped.pop(uid, None)
+        cache.changed_pods.pop(uid, None)
         cache.pods_with_new_queue.pop(uid, None)
-        cache.withdrawn.pop(uid, None)
+        cache.revoked_pods.pop(uid, None)
+        cache.promises_to_end.pop(uid, None)
+        if cache.conf.has_leases:
+            cache.lease_changes[uid] = None
         cache.stop_inheriting(record.task)
         for granted_pods in cache.granted_pod_queues:
             granted_pods.discard(uid)

@@ -29,6 +29,8 @@ from headgate.kube.crd_builder import (
 
 Object = dict[str, Any]
 
+MAX_MIN_RESOURCES: Final = 100
+"""How many resources ``minResources`` of a PodGroup may name: the cost of a change of a member grows with it."""
 _NAME: Final[Object] = {"type": "string", "maxLength": 253}
 _QUEUE_NAME: Final[Object] = {
     **_NAME,
@@ -119,7 +121,7 @@ _GROUP_SPEC: Final = object_schema(
     minTaskMember=map_of({"type": "integer", "format": "int32"}, "The same for each role (volcano.sh/task-spec)."),
     queue=described(_QUEUE_NAME, "Default: the queue of its pods, of their namespace, or the queue default."),
     priorityClassName=_NAME,
-    minResources=resource_list("What its minimum needs. Its queue admits it when it has room for that."),
+    minResources=resource_list("What its minimum needs. Its queue admits it when it has capacity for that."),
     preemptable={"type": "boolean"},
     networkTopology=_TOPOLOGY,
     subGroupPolicy=list_of(
@@ -211,8 +213,8 @@ def _queue(name: str, spec: Object) -> Object:
 
 DEFAULT_QUEUE: Final = _queue(DEFAULT, {"weight": 1, "reclaimable": True, "parent": ROOT})
 """The queue of pods that name none."""
-FIRST_QUEUES: Final[tuple[Object, ...]] = (_queue(ROOT, {"weight": 1, "reclaimable": False}), DEFAULT_QUEUE)
-"""The root and the default queue."""
+BUILTIN_QUEUES: Final[tuple[Object, ...]] = (_queue(ROOT, {"weight": 1, "reclaimable": False}), DEFAULT_QUEUE)
+"""The queues that always exist: the root and the default queue."""
 
 
 def group_of_one(namespace: str, name: str, uid: str, queue: str) -> Object:

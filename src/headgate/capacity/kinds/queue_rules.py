@@ -1,8 +1,8 @@
 """Rules for one queue and its place in the tree: guarantee <= deserved <= capability, ancestors, depth.
 
-Each rule is a small function from values to problems with their fields. The engine applies them to existing queues
-(``capacity/cache/queue_tree.py``: an invalid queue and the queues below it grant nothing); ``queue_validation.py``
-applies them and a few more to writes.
+Each rule is a small function that returns problems, each with its field. ``capacity/cache/queue_tree.py`` applies the
+rules to existing queues: an invalid queue and the queues below it grant nothing. ``queue_validation.py`` applies them,
+and a few more, to writes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from headgate.capacity.names import MAX_DEPTH, ROOT
 from headgate.kube.resource_amounts import amount_text
 
 MAX_PATH: Final = 32
-"""The maximum length of a chain of parents that is followed, as a limit for hostile objects."""
+"""The maximum length of a chain of parents that is followed, so that objects which form an endless chain cannot stop
+the queue engine."""
 _PATHS: Final = {
     "capability": "spec.capability",
     "deserved": "spec.deserved",
@@ -46,13 +47,14 @@ class QueueLister(Protocol):
         ...
 
 
-def field(kind: str, resource: str) -> str:
-    """The path of an amount: ``kind`` is capability, deserved or guarantee."""
-    return f"{_PATHS[kind]}.{resource}"
+def field(amount_kind: str, resource: str) -> str:
+    """The field path of an amount. ``amount_kind``: capability, deserved or guarantee."""
+    return f"{_PATHS[amount_kind]}.{resource}"
 
 
-def amounts_of(queue: Queue, kind: str) -> Amounts:
-    found: Amounts = getattr(queue, kind)
+def amounts_of(queue: Queue, amount_kind: str) -> Amounts:
+    """The capability, deserved or guarantee of the queue."""
+    found: Amounts = getattr(queue, amount_kind)
     return found
 
 
@@ -70,7 +72,7 @@ def find_invalid_amounts(queue: Queue) -> list[QueueProblem]:
 
 
 def find_excess_over_ancestors(
-    queue: Queue, ancestors: Iterable[Queue], kinds: Iterable[str] = ("capability",)
+    queue: Queue, ancestors: Iterable[Queue], amount_kinds: Iterable[str] = ("capability",)
 ) -> list[QueueProblem]:
     """Amounts above the capability of the nearest ancestor that limits the resource. ``ancestors``: nearest first."""
     bounds: dict[str, tuple[int, str]] = {}
@@ -79,7 +81,7 @@ def find_excess_over_ancestors(
             bounds.setdefault(resource, (bound, above.name))
     return [
         QueueProblem(field(kind, resource), f"{_more(resource, amount, bounds[resource][0])} the capability of {above}")
-        for kind in kinds
+        for kind in amount_kinds
         for resource, amount in sorted(amounts_of(queue, kind).items())
         if resource in bounds and amount > bounds[resource][0]
         for above in [f"the queue {bounds[resource][1]} above it"]
@@ -108,7 +110,7 @@ def path_to_root(name: str, parent_of: Callable[[str], str | None]) -> tuple[tup
 
 
 def ancestors_of(queue: Queue, lister: QueueLister) -> list[Queue]:
-    """The nearest first."""
+    """The existing ancestors of the queue, the nearest first."""
     return [each for each in map(lister.get, _path_of(queue, lister)[0][1:]) if each is not None]
 
 
@@ -131,8 +133,8 @@ def _path_of(queue: Queue, lister: QueueLister) -> tuple[tuple[str, ...], str]:
 
 
 def find_problems(lister: QueueLister, names: Iterable[str]) -> dict[str, str]:
-    """The invalid queues among these, each with its own problem or that of an ancestor."""
-    own: dict[str, str] = {}
+    """The invalid queues among these, each with its problem_by_queue problem or that of an ancestor."""
+    problem_by_queue: dict[str, str] = {}
     paths: dict[str, tuple[str, ...]] = {}
     for name in names:
         queue = lister.get(name)
@@ -141,20 +143,24 @@ def find_problems(lister: QueueLister, names: Iterable[str]) -> dict[str, str]:
         paths[name], _ = path_to_root(name, lambda each: _parent_of(lister.get(each)))
         problems = tree_problems(queue, lister)
         if problems:
-            own[name] = str(problems[0])
+            problem_by_queue[name] = str(problems[0])
     found: dict[str, str] = {}
     for name, path in paths.items():
-        invalid_queue = next((each for each in path if each in own), None)
+        invalid_queue = next((each for each in path if each in problem_by_queue), None)
         if invalid_queue is not None:
-            found[name] = own[name] if invalid_queue == name else f"queue {invalid_queue}: {own[invalid_queue]}"
+            found[name] = (
+                problem_by_queue[name]
+                if invalid_queue == name
+                else f"queue {invalid_queue}: {problem_by_queue[invalid_queue]}"
+            )
     return found
 
 
-def total(queues: Iterable[Queue], kind: str) -> Mapping[str, int]:
-    """The sum of an amount (``deserved`` or ``guarantee``) over these queues."""
+def total(queues: Iterable[Queue], amount_kind: str) -> Mapping[str, int]:
+    """The sum of ``deserved`` or ``guarantee`` over these queues."""
     found: dict[str, int] = {}
     for queue in queues:
-        for resource, amount in amounts_of(queue, kind).items():
+        for resource, amount in amounts_of(queue, amount_kind).items():
             found[resource] = found.get(resource, 0) + amount
     return found
 

@@ -1,7 +1,7 @@
 """Validation of queues on create, update and delete: reports all problems, each with its field.
 
-Pure; ``admission/`` calls it. Problems that existed before an update and that it does not touch are allowed, so that an
-invalid tree can be repaired step by step. ``queue_rules.py`` has the rules for existing queues.
+It does no I/O; ``admission/`` calls it. An update may keep problems that the queue had before, so that an invalid tree
+can be repaired step by step. ``queue_rules.py`` has the rules for existing queues.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from headgate.capacity.api.lease import read_lease_s
 from headgate.capacity.api.queue import Queue, read_queue
 from headgate.capacity.kinds import queue_rules
 from headgate.capacity.kinds.queue_rules import QueueLister, QueueProblem, amounts_of, field
-from headgate.capacity.names import DEFAULT, MAX_DEPTH, ROOT, STATE
+from headgate.capacity.names import DEFAULT, LEASE, MAX_DEPTH, ROOT, STATE
 from headgate.kube.lenient_reader import find_object
 from headgate.kube.resource_amounts import PODS, amount_text
 
@@ -26,7 +27,8 @@ _STATES: Final = ("Open", "Closed")
 def find_queue_problems(
     new: Mapping[str, Any], old: Mapping[str, Any] | None, lister: QueueLister, job_count: JobCount
 ) -> list[QueueProblem]:
-    """Why this queue may not be written. ``old``: the object that it replaces. ``lister`` may lack both."""
+    """Why this queue may not be written; empty if it may. ``old``: the object that it replaces; None on create.
+    ``lister``: the existing queues; it need not contain this queue yet."""
     queue, before = read_queue(new), None if old is None else read_queue(old)
     found = _field_problems(new, queue)
     after = _QueuesAfterWrite(lister, queue)
@@ -36,8 +38,8 @@ def find_queue_problems(
     found += _sum_problems(queue, before, after)
     if old is not None and before is not None:
         before_write = _QueuesAfterWrite(lister, before)
-        state = {*_field_problems(old, before), *_tree_problems(before, before_write)}
-        found = [each for each in found if each not in state]
+        problems_before = {*_field_problems(old, before), *_tree_problems(before, before_write)}
+        found = [each for each in found if each not in problems_before]
     return list(dict.fromkeys(found))
 
 
@@ -97,12 +99,15 @@ class _QueuesAfterWrite:
         return sorted(found | {self._queue.name} if name == self._queue.parent else found)
 
 
-def _field_problems(wire: Mapping[str, Any], queue: Queue) -> list[QueueProblem]:
-    spec = find_object(wire, "spec")
+def _field_problems(obj: Mapping[str, Any], queue: Queue) -> list[QueueProblem]:
+    spec = find_object(obj, "spec")
     found = [QueueProblem("spec.weight", f"{queue.weight} is less than 1")] if queue.weight < 1 else []
-    state = find_object(wire, "metadata", "annotations").get(STATE)
+    state = find_object(obj, "metadata", "annotations").get(STATE)
     if state is not None and state not in _STATES:
         found.append(QueueProblem(f"metadata.annotations[{STATE}]", f"{state!r} is neither Open nor Closed"))
+    lease_s = read_lease_s(find_object(obj, "metadata", "annotations").get(LEASE))
+    if isinstance(lease_s, str):
+        found.append(QueueProblem(f"metadata.annotations[{LEASE}]", lease_s))
     if queue.name != ROOT:
         return found
     if spec.get("parent"):
@@ -190,14 +195,14 @@ def _sum_problems(queue: Queue, before: Queue | None, after: QueueLister) -> lis
     found: list[QueueProblem] = []
     for kind in _SUMMED:
         parent = after.get(queue.parent) if queue.parent != ROOT else None
-        own = amounts_of(queue, kind)
+        amounts = amounts_of(queue, kind)
         same_parent = before is not None and before.parent == queue.parent
         earlier = amounts_of(before, kind) if before is not None and same_parent else {}
-        raised = [resource for resource, amount in own.items() if amount > earlier.get(resource, 0)]
+        raised = [resource for resource, amount in amounts.items() if amount > earlier.get(resource, 0)]
         if parent is not None and raised:
             found += _child_sum_problems(parent, kind, raised, after)
         bounds = amounts_of(before, kind) if before is not None else {}
-        lowered = [resource for resource, bound in own.items() if bound < bounds.get(resource, bound + 1)]
+        lowered = [resource for resource, bound in amounts.items() if bound < bounds.get(resource, bound + 1)]
         if queue.name != ROOT and lowered:
             found += _child_sum_problems(queue, kind, lowered, after)
     return found

@@ -1,8 +1,9 @@
 """Validation of an in-place resize of a pod on a node: its queue and all ancestors need capacity for the increase.
 
-Pure; ``admission/`` calls it before the API server writes. Usage comes from the status of the queues, which may be
-seconds old, plus the resizes that were just allowed (``admission/assumed_resizes.py``). What passes in spite of that
-is counted by the engine at once, and the queue reports the excess (``status_fields.capability_condition``).
+It does no I/O; ``admission/`` calls it before the API server writes. The usage comes from the status of the queues,
+which may be seconds old, plus the resizes that were just allowed (``admission/assumed_resizes.py``). A resize that is
+allowed with an old status may exceed a limit; the queue engine counts it at once, and the queue reports the excess
+(``status_fields.capability_condition``).
 """
 
 from __future__ import annotations
@@ -13,15 +14,16 @@ from typing import Any
 from headgate.capacity.api.queue import Amounts, Queue
 from headgate.capacity.kinds.queue_rules import QueueLister, find_invalid_amounts, path_to_root, total
 from headgate.capacity.names import ROOT
-from headgate.capacity.wait_reason import QueueShortage
+from headgate.capacity.queue_wait import QueueShortage
 from headgate.kube.resource_amounts import read_amounts
 
 UsageOf = Callable[[str], Amounts]
-"""What is in use or promised in a queue, at least of the added resources."""
+"""Returns what is in use or promised in a queue, for at least the added resources."""
 
 
 def find_resize_shortage(name: str, added: Amounts, lister: QueueLister, usage_of: UsageOf) -> QueueShortage | None:
-    """The first queue without capacity for the ``added`` amounts, from ``name`` upwards."""
+    """The shortage in the first queue without capacity for the ``added`` amounts, from the queue ``name`` upwards; None
+    if they fit."""
     if not added:
         return None
     for each, bounds in limits_of(name, lister).items():
@@ -36,7 +38,7 @@ def find_resize_shortage(name: str, added: Amounts, lister: QueueLister, usage_o
 
 
 def read_usage(status: Mapping[str, Any]) -> dict[str, int]:
-    """What is in use or promised, by the status of a queue."""
+    """What is in use or promised, as the status of a queue reports it."""
     found: dict[str, int] = {}
     for column in ("allocated", "reserved"):
         for resource, amount in _read(status.get(column)).items():

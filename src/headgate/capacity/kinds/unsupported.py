@@ -1,6 +1,7 @@
 """Fields of Queue and PodGroup that Headgate does not support: reported in a condition, never ignored silently.
 
-The table maps fields to messages. The schemas keep such fields (``definitions.py``), so that manifests apply unchanged.
+A group with hard network topology also waits (:func:`find_hold`): its pods must not be placed without regard to it. The
+table maps fields to messages. The schemas keep such fields (``definitions.py``), so that manifests apply unchanged.
 """
 
 from __future__ import annotations
@@ -28,8 +29,11 @@ def _is_set(value: Any) -> bool:
     return bool(value)
 
 
+_HARD_TOPOLOGY: Final = (
+    "hard network topology is not supported: its pods wait; with mode soft they are placed without regard to it"
+)
 _GROUP_FIELDS: Final[tuple[tuple[str, Check, str], ...]] = (
-    ("networkTopology", _is_hard, "hard network topology is not supported: its pods are placed without regard to it"),
+    ("networkTopology", _is_hard, _HARD_TOPOLOGY),
     ("networkTopology", _is_soft, "network topology is not supported: its pods are placed without regard to it"),
     ("subGroupPolicy", _is_set, "subgroups are not supported: only minMember and minTaskMember count"),
 )
@@ -37,8 +41,12 @@ _QUEUE_FIELDS: Final[tuple[tuple[str, Check, str], ...]] = (
     ("affinity", _is_set, "node groups are not supported: its pods may go to any node"),
     ("extendClusters", _is_set, "other clusters are not supported: its pods stay in this one"),
     ("dra", _is_set, "quota for devices of resource claims is not supported: it limits nothing"),
-    ("dequeueStrategy", lambda value: value == "fifo", "fifo is not supported: a later pod that fits may go first"),
 )
+
+
+def find_hold(spec: Mapping[str, Any]) -> str:
+    """Why the group with this spec waits; empty if it need not."""
+    return f"spec.networkTopology: {_HARD_TOPOLOGY}" if _is_hard(spec.get("networkTopology")) else ""
 
 
 def group_condition(spec: Any) -> Condition | None:

@@ -1,7 +1,10 @@
-"""Counters for statuses: PodGroups with their pods, and pods without a group, per queue and phase.
+"""Counts PodGroups, and pods without a group, per queue and phase, for the status of queues.
 
-It follows PodGroups and pods from the API and collects the changed groups and queues until they are read.
-``status_reporter.py`` computes the phase of a group and passes it back (:meth:`PodGroupCounters.set_phase`).
+It receives PodGroups and pods from the API, and collects the groups and queues whose status may have changed until
+``status_reporter.py`` takes them. The status reporter computes the phase of a group and passes it back
+(:meth:`PodGroupCounters.set_phase`). Pods come from two sources: the scheduler's watch of live pods, and the watches of
+terminal pods (phase Succeeded or Failed). A pod that becomes terminal is deleted from the first and appears in the
+second, in any order.
 """
 
 from __future__ import annotations
@@ -17,17 +20,22 @@ from headgate.capacity.names import DEFAULT
 from headgate.capacity.status.pod_group_members import PodGroupMember, read_member
 from headgate.kube.lenient_reader import find_object
 
-Wire = Mapping[str, Any]
+JSONObject = Mapping[str, Any]
+"""An API object, or a part of one, as decoded JSON."""
 GroupKey = tuple[str, str]
+"""Namespace and name of a PodGroup."""
 QueuePhase = tuple[str, str]
-"""A queue, and the phase under which something is counted in it."""
+"""The name of a queue, and the phase under which a group, or a pod without a group, is counted in it."""
 
-_ALIVE: Final = (TaskStatus.PENDING, TaskStatus.BOUND, TaskStatus.RUNNING)
-_BARE_POD_PHASES: Final = {TaskStatus.BOUND: RUNNING, TaskStatus.RUNNING: RUNNING, TaskStatus.RELEASING: RUNNING}
+_LIVE: Final = (TaskStatus.PENDING, TaskStatus.BOUND, TaskStatus.RUNNING)
+_SINGLE_POD_PHASES: Final = {TaskStatus.BOUND: RUNNING, TaskStatus.RUNNING: RUNNING, TaskStatus.RELEASING: RUNNING}
+"""The phase of a pod without a group that has a node, as if it were a group of one."""
 
 
 class ObservedPodGroup:
-    """A group: the object, its pods, or both. ``spec`` and ``status`` are as in the API."""
+    """What the API shows of a group: the object, its pods, or both. ``group``: the object as read; None while only pods
+    are known. ``uid``, ``spec`` and ``status``: parts of the object. ``queue_phase``: the queue and phase under which
+    the group is counted; None if it is not counted."""
 
     __slots__ = ("group", "members", "queue_phase", "spec", "status", "uid")
 
@@ -35,15 +43,18 @@ class ObservedPodGroup:
         self.group: PodGroup | None = None
         self.uid = ""
         self.spec: Any = None
-        self.status: Wire = {}
+        self.status: JSONObject = {}
         self.members: dict[str, PodGroupMember] = {}
         self.queue_phase: QueuePhase | None = None
 
 
 class PodGroupCounters:
-    """``schedulers``: the scheduler names whose pods are counted. ``queue_of`` returns the queue of a pod by its uid,
-    or an empty text. ``generates_groups``: a pod without a group counts as a group of one, with Volcano's generated
-    name. ``missing_groups``: generated groups without an object, since they were last read."""
+    """``schedulers``: the scheduler names whose pods are counted. ``queue_of`` returns the queue of a pod by its uid;
+    an empty text if it is unknown. ``generates_groups``: whether each pod without a group gets a PodGroup of its own,
+    with the name that Volcano generates; then it counts as a member of that group.
+
+    The status reporter reads and clears three ordered sets: ``touched_groups`` and ``touched_queues``, which may need a
+    new status, and ``missing_groups``, the generated PodGroups that must be created because they do not exist."""
 
     def __init__(
         self, schedulers: Collection[str], queue_of: Callable[[str], str], *, generates_groups: bool = False
@@ -54,7 +65,7 @@ class PodGroupCounters:
         self._queue_of = queue_of
         self._groups: dict[GroupKey, ObservedPodGroup] = {}
         self._pods: dict[str, PodGroupMember] = {}
-        self._bare: dict[str, QueuePhase] = {}
+        self._single_pods: dict[str, QueuePhase] = {}
         self._phases: dict[str, dict[str, int]] = {}
         self.touched_groups: dict[GroupKey, None] = {}
         self.touched_queues: dict[str, None] = {}
@@ -72,17 +83,19 @@ class PodGroupCounters:
         return self._phases.get(queue, {})
 
     def queue_of_members(self, found: ObservedPodGroup) -> str:
+        """The queue of the first member with a known queue; empty if there is none."""
         return next((queue for uid in found.members if (queue := self._queue_of(uid))), "")
 
-    def apply_group(self, wire: Wire) -> list[GroupKey]:
-        """Returns the key if the object replaces another one of the same name whose deletion was not seen."""
-        group = read_group(wire)
+    def apply_group(self, obj: JSONObject) -> list[GroupKey]:
+        """Apply a PodGroup. Returns its key in a list if it replaces another object of the same name whose deletion was
+        not seen, otherwise an empty list."""
+        group = read_group(obj)
         key = (group.namespace, group.name)
         found = self._groups.setdefault(key, ObservedPodGroup())
-        before, found.uid = found.uid, str(find_object(wire, "metadata").get("uid") or "")
+        before, found.uid = found.uid, str(find_object(obj, "metadata").get("uid") or "")
         is_other = found.group is not None and before != found.uid
         found.group = group
-        found.spec, found.status = wire.get("spec"), find_object(wire, "status")
+        found.spec, found.status = obj.get("spec"), find_object(obj, "status")
         self.touched_groups[key] = None
         return [key] if is_other else []
 
@@ -94,18 +107,18 @@ class PodGroupCounters:
             self._mark_missing_group(key, found)
             self._forget_if_empty(key, found)
 
-    def apply_pod(self, wire: Wire) -> None:
-        """Apply a pod, live or ended."""
-        member = read_member(wire)
+    def apply_pod(self, obj: JSONObject) -> None:
+        """Apply a pod from the watch of live pods or from a watch of terminal pods."""
+        member = read_member(obj)
         if member is None or member.scheduler_name not in self._schedulers:
             return
         if self._generates_groups and not member.group:
             member = msgspec.structs.replace(member, group=generated_name(member.uid))
         before = self._pods.get(member.uid)
-        if before == member or (before is not None and _has_ended(before) and not _has_ended(member)):
+        if before == member or (before is not None and _is_terminal(before) and not _is_terminal(member)):
             return  # unchanged, or an old version from a late watch
         if before is not None and before.group != member.group:
-            self._leave(before)
+            self._remove_member(before)
         self._pods[member.uid] = member
         if member.group:
             key = (member.namespace, member.group)
@@ -114,48 +127,49 @@ class PodGroupCounters:
             self.touched_groups[key] = None
             self._mark_missing_group(key, found)
         else:
-            self._count_bare_pod(member)
+            self._count_single_pod(member)
 
-    def remove_pod(self, uid: str, *, ended: bool) -> None:
-        """The pod was removed from the watch of live pods, or from the watch of ``ended`` pods. A pod that ends moves
-        from the first to the second."""
+    def remove_pod(self, uid: str, *, from_terminal_watch: bool) -> None:
+        """A watch reported the pod as deleted. For the watch of live pods this may only mean that the pod is terminal
+        now, so a pod that is already known as terminal is kept."""
         member = self._pods.get(uid)
-        if member is not None and (ended or not _has_ended(member)):
+        if member is not None and (from_terminal_watch or not _is_terminal(member)):
             del self._pods[uid]
-            self._leave(member)
+            self._remove_member(member)
 
     def queue_changed(self, uid: str) -> None:
-        """The pod counts in another queue than before."""
+        """The queue of the pod is another one than before: count the pod there."""
         member = self._pods.get(uid)
         if member is None:
             return
         if member.group:
             self.touched_groups[member.namespace, member.group] = None
         else:
-            self._count_bare_pod(member)
+            self._count_single_pod(member)
 
-    def recount_bare_pods(self) -> None:
-        """Count pods without a group again, when all objects that decide their queue are known."""
-        for uid in list(self._bare):
-            self._count_bare_pod(self._pods[uid])
+    def recount_single_pods(self) -> None:
+        """Count the pods without a group again. Called once, when all objects that decide their queues are known."""
+        for uid in list(self._single_pods):
+            self._count_single_pod(self._pods[uid])
 
     def set_phase(self, found: ObservedPodGroup, queue_phase: QueuePhase | None) -> None:
         before, found.queue_phase = found.queue_phase, queue_phase
-        self._recount(before, queue_phase)
+        self._count_phase(before, queue_phase)
 
-    def _count_bare_pod(self, member: PodGroupMember) -> None:
-        """Count a pod without a group as a group of one. An ended one is not counted: it has no group object."""
+    def _count_single_pod(self, member: PodGroupMember) -> None:
+        """Count a pod without a group as if it were a group of one. A terminal pod is not counted: it has no PodGroup
+        that would still exist."""
         waiting_phase = INQUEUE if member.is_admitted else PENDING
         queue = self._queue_of(member.uid) or DEFAULT
-        queue_phase = None if _has_ended(member) else (queue, _BARE_POD_PHASES.get(member.status, waiting_phase))
-        before = self._bare.pop(member.uid, None)
+        queue_phase = None if _is_terminal(member) else (queue, _SINGLE_POD_PHASES.get(member.status, waiting_phase))
+        before = self._single_pods.pop(member.uid, None)
         if queue_phase is not None:
-            self._bare[member.uid] = queue_phase
-        self._recount(before, queue_phase)
+            self._single_pods[member.uid] = queue_phase
+        self._count_phase(before, queue_phase)
 
-    def _leave(self, member: PodGroupMember) -> None:
+    def _remove_member(self, member: PodGroupMember) -> None:
         if not member.group:
-            self._recount(self._bare.pop(member.uid, None), None)
+            self._count_phase(self._single_pods.pop(member.uid, None), None)
             return
         key = (member.namespace, member.group)
         found = self._groups[key]
@@ -164,12 +178,13 @@ class PodGroupCounters:
         self._forget_if_empty(key, found)
 
     def pod_without_group(self, key: GroupKey) -> PodGroupMember | None:
-        """The live pod whose generated group has no object, or None."""
+        """The live pod for which the PodGroup of this key must be created. None if the PodGroup exists, or if the key
+        is not the generated name of a live pod's group."""
         found = self._groups.get(key)
         if not self._generates_groups or found is None or found.group is not None:
             return None
-        alive = (each for each in found.members.values() if each.status in _ALIVE)
-        return next((each for each in alive if generated_name(each.uid) == key[1]), None)
+        live = (each for each in found.members.values() if each.status in _LIVE)
+        return next((each for each in live if generated_name(each.uid) == key[1]), None)
 
     def _mark_missing_group(self, key: GroupKey, found: ObservedPodGroup) -> None:
         if self._generates_groups and found.group is None and self.pod_without_group(key) is not None:
@@ -179,7 +194,8 @@ class PodGroupCounters:
         if found.group is None and not found.members:
             del self._groups[key]
 
-    def _recount(self, before: QueuePhase | None, after: QueuePhase | None) -> None:
+    def _count_phase(self, before: QueuePhase | None, after: QueuePhase | None) -> None:
+        """Move one group, or one pod without a group, from one queue and phase to another."""
         if before == after:
             return
         for queue_phase, sign in ((before, -1), (after, +1)):
@@ -196,8 +212,9 @@ class PodGroupCounters:
 
 
 def generated_name(uid: str) -> str:
+    """The name that Volcano generates for the PodGroup of a pod without one."""
     return f"podgroup-{uid}"
 
 
-def _has_ended(member: PodGroupMember) -> bool:
+def _is_terminal(member: PodGroupMember) -> bool:
     return member.status in (TaskStatus.SUCCEEDED, TaskStatus.FAILED)

@@ -1,7 +1,7 @@
 """A pod as the status of its group uses it: its state, and whether it is reported as Unschedulable.
 
-What the pod holds in its queue is in ``capacity/api/task.py`` and ``capacity/cache/pod_record.py``: a pod that ended
-holds nothing, and still counts here.
+The queue engine has its own view of a pod (``capacity/api/task.py``, ``capacity/cache/pod_record.py``): for a queue, a
+pod that ended holds nothing; for the status of its group it still counts.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ class PodGroupMember(msgspec.Struct, frozen=True, gc=False):
     waits_for_queue: bool = False
 
 
-def read_member(wire: Mapping[str, Any]) -> PodGroupMember | None:
-    """From the JSON value of a pod; None if it is not a valid pod."""
+def read_member(obj: Mapping[str, Any]) -> PodGroupMember | None:
+    """Read a pod from decoded JSON; None if it is not a valid pod."""
     try:
-        return _read(wire)
+        return _read(obj)
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
 
 
-def _read(wire: Mapping[str, Any]) -> PodGroupMember:
-    metadata, spec, status = wire["metadata"], wire.get("spec") or {}, wire.get("status") or {}
+def _read(obj: Mapping[str, Any]) -> PodGroupMember:
+    metadata, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
     annotations = metadata.get("annotations") or {}
     has_node, is_terminating = bool(spec.get("nodeName")), bool(metadata.get("deletionTimestamp"))
     task_status = _ENDED.get(status.get("phase") or "")

@@ -1,7 +1,7 @@
 """Builds the status of a Queue or a PodGroup, and the patch that writes it.
 
-Pure functions. Only Headgate's fields are compared and written; conditions of other types are kept.
-``status_reporter.py`` decides which object is due.
+Pure functions. Only the fields and conditions that Headgate writes are compared and written; conditions of other types
+are kept. ``status_reporter.py`` decides which object is due.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ CAPABILITY_EXCEEDED: Final = "CapabilityExceeded"
 _QUEUE_CONDITIONS: Final = (queue_state.CONDITION, VALID, WITHIN_CAPABILITY, unsupported.CONDITION)
 _GROUP_CONDITIONS: Final = (UNSCHEDULABLE, SCHEDULED, unsupported.CONDITION)
 _AMOUNTS: Final = ("allocated", "reserved", "terminating")
+"""The fields of the Queue status that map resources to amounts: a merge patch must set removed resources to null."""
 
 
 def queue_status(
@@ -90,15 +91,17 @@ def capability_condition(allocated: Amounts, limits: Amounts) -> Condition | Non
     return {"type": WITHIN_CAPABILITY, "status": "False", "reason": CAPABILITY_EXCEEDED, "message": text}
 
 
-def own_fields(observed: Mapping[str, Any], wanted: Mapping[str, Any]) -> Object:
-    """The observed values of the fields in ``wanted``; an absent field has the zero value of its type."""
-    return {name: observed.get(name, _zero_value(value)) for name, value in wanted.items()}
+def fields_of_desired(observed: Mapping[str, Any], desired: Mapping[str, Any]) -> Object:
+    """The fields of the ``observed`` status that Headgate writes, which are the fields of ``desired``; an absent field
+    has the zero value of its type."""
+    return {name: observed.get(name, _zero_value(value)) for name, value in desired.items()}
 
 
-def patch_of(observed: Mapping[str, Any], wanted: Mapping[str, Any]) -> Object:
-    """A merge patch: the fields that differ; in maps, removed keys are null."""
+def patch_of(observed: Mapping[str, Any], desired: Mapping[str, Any]) -> Object:
+    """A merge patch that changes ``observed`` to ``desired``: the fields that differ; in maps, removed keys are
+    null."""
     body: Object = {}
-    for name, value in wanted.items():
+    for name, value in desired.items():
         before = observed.get(name, _zero_value(value))
         if name in _AMOUNTS:
             previous = before if isinstance(before, Mapping) else {}
@@ -114,10 +117,10 @@ def _amount_texts(amounts: Amounts) -> dict[str, str]:
 
 
 def _merge_conditions(
-    observed: Mapping[str, Any], wanted: Iterable[Condition | None], own_types: tuple[str, ...], now: str
+    observed: Mapping[str, Any], desired: Iterable[Condition | None], own_types: tuple[str, ...], now: str
 ) -> list[Condition]:
     before = find_items(observed, "conditions")
-    set_conditions = [each for each in wanted if each is not None]
+    set_conditions = [each for each in desired if each is not None]
     types = {each["type"] for each in set_conditions}
     kept = [each for each in before if each.get("type") in types or each.get("type") not in own_types]
     for each in set_conditions:

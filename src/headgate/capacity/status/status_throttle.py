@@ -1,8 +1,9 @@
 """The status throttle: when the status of an object is computed again, and whether it is written.
 
 Changes are batched, and an object that keeps changing is written once per interval: one write per change would overload
-the server (volcano-sh/volcano#5921). A status is not written again only because the server stores less of it than was
-sent, and if another client keeps reverting it the writes back off. Pure; ``status_fields.py`` builds the status.
+the server (volcano-sh/volcano#5921). If the server stores less of a status than was sent, for example because its
+schema lacks a field, the status is not written again for that reason. If another client keeps reverting a status, the
+writes back off. The module does no I/O; ``status_fields.py`` builds the status.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from headgate.kube.backoff import ExponentialBackoff
 from headgate.waiting.heap import DeadlineHeap
 
 Key = tuple[str, str, str]
-"""Plural, namespace, name."""
+"""An object: the plural of its resource, its namespace and its name."""
 Object = dict[str, Any]
 
 _MAX_INTERVAL_S: Final = 600.0
@@ -22,7 +23,9 @@ _RETRY_S: Final = 2.0
 
 
 class StatusThrottleEntry:
-    """What was written to one object. ``observed``: the server's version of it."""
+    """The writes to one object. ``written``: the status that was last sent; ``observed``: the status that the server
+    had after that write. ``repeats``: how often in a row the same status was written again because another client
+    reverted it. ``due_s``: when the status is computed next; None if nothing changed."""
 
     __slots__ = ("due_s", "is_in_flight", "last_write_s", "observed", "repeats", "written")
 
@@ -68,15 +71,16 @@ class StatusThrottle:
     def next_deadline_s(self) -> float | None:
         return self._due.next_deadline_s()
 
-    def should_write(self, key: Key, seen: Object, wanted: Object, now_s: float) -> bool:
-        """Whether to write ``wanted`` now, where the server shows ``seen``. If so, :meth:`written` takes the outcome.
+    def should_write(self, key: Key, seen: Object, desired: Object, now_s: float) -> bool:
+        """Whether to write ``desired`` now, while the watch shows ``seen``. If so, the caller must call
+        :meth:`write_finished`.
 
-        ``seen`` and ``wanted`` are compared as they are: leave out what should not count, such as times."""
+        ``seen`` and ``desired`` are compared as they are: leave out what should not count, such as times."""
         entry = self._entries.setdefault(key, StatusThrottleEntry())
-        if seen == wanted:
+        if seen == desired:
             entry.repeats = 0
             return False
-        if wanted != entry.written:
+        if desired != entry.written:
             entry.repeats = 0
         elif seen == entry.observed:
             return False
@@ -90,14 +94,14 @@ class StatusThrottle:
         entry.last_write_s = now_s
         return True
 
-    def written(self, key: Key, wanted: Object, observed: Object | None, now_s: float) -> None:
-        """``observed``: the status on the server now; None if it was not written and should be retried."""
+    def write_finished(self, key: Key, desired: Object, observed: Object | None, now_s: float) -> None:
+        """``observed``: the status on the server now; None if the write failed and should be retried."""
         entry = self._entries.get(key)
         if entry is None:
             return
         entry.is_in_flight = False
         if observed is not None:
-            entry.written, entry.observed = wanted, observed
+            entry.written, entry.observed = desired, observed
         if observed is None:
             self._put(key, entry, now_s + _RETRY_S)
         elif entry.due_s is not None:
