@@ -4,7 +4,7 @@ Each pod passes these points in order and independently of other pods (states: `
 the API server or a Permit plugin ends with an effect or a wait, and continues with the response. Meanwhile the node
 matrix counts the pod as assumed, so no other pod gets its capacity. A binding with an unknown outcome is repeated *on
 the same node* until the outcome is known: releasing the capacity earlier could allocate it twice.
-``scheduling/scheduler.py`` handles a pod whose binding failed.
+``scheduling/schedule_one.py`` handles a pod whose binding failed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ from headgate.scheduling.queue.queued_pod_info import QueuedPodInfo
 from headgate.waiting.heap import DeadlineHeap
 from headgate.waiting.parking_lot import ParkingLot
 
-_RETRY_BACKOFF: Final = ExponentialBackoff(1.0, 10.0)
+_RETRY_BACKOFF: Final = ExponentialBackoff(1.0, 2.0)
+"""The limit is short because few bindings are in flight, and all of them wait while the API server restarts."""
 _POINTS: Final[Mapping[str, str]] = {
     "reserve": RESERVE,
     "unreserve": UNRESERVE,
@@ -62,8 +63,8 @@ _POINTS: Final[Mapping[str, str]] = {
 
 # Mutable: the state of one binding cycle.
 class BindingCycle(msgspec.Struct, eq=False):
-    """``since_s``: when the attempt began. ``waiting_on``: the Permit plugins that hold the pod, each with its
-    deadline."""
+    """One pod in its binding cycle. ``since_s``: when the attempt began. ``waiting_on``: the Permit plugins that hold
+    the pod, each with its deadline."""
 
     queued: QueuedPodInfo[PodInfo]
     pod: PodInfo
@@ -82,11 +83,12 @@ class BindingCycle(msgspec.Struct, eq=False):
         return self.queued.state
 
     def advance(self, event: PodEvent) -> None:
+        """Change the state of the pod as the table in ``pod_lifecycle.py`` says for this event."""
         self.queued.state = next_state(self.queued.state, event)
 
 
 class PluginWait(msgspec.Struct, frozen=True):
-    """The plugin and the extension point that a pod with a node waits for. ``text``: the plugin's reason, if known."""
+    """The extension point and the plugin that a pod with a node waits for. ``text``: what it waits for."""
 
     point: str
     plugin: str
@@ -102,9 +104,12 @@ class BindingFailure(msgspec.Struct, frozen=True):
 
 
 Step = Effect | BindingFailure
+"""What a binding cycle yields: an effect for the runtime, or its failure, which ``schedule_one.py`` handles."""
 
 
 class BindingCycles:
+    """The binding cycles of all pods, by uid."""
+
     def __init__(self, metrics: SchedulerMetrics) -> None:
         self._metrics = metrics
         self._failures = metrics.plugin_failures
@@ -114,7 +119,7 @@ class BindingCycles:
         self._waiting_on_permit: dict[str, None] = {}
         self._waiting_on_pre_bind: ParkingLot[str, str] = ParkingLot()
         self._newly_waiting: list[str] = []
-        self._unconfirmed: dict[str, str] = {}
+        self._unconfirmed: dict[str, str] = {}  # pods that a Bind plugin wrote and the watch does not show as bound yet
 
     def __len__(self) -> int:
         return len(self._cycles)
@@ -130,6 +135,7 @@ class BindingCycles:
     def begin(
         self, queued: QueuedPodInfo[PodInfo], framework: Framework, node_name: str, now_s: float
     ) -> Iterator[Step]:
+        """Begin the binding cycle of a pod that is assumed on the node."""
         cycle = BindingCycle(queued, queued.pod, framework, node_name, now_s, waiting_on={}, writes=[])
         self._cycles[queued.uid] = cycle
         timers = self._profile_timers(framework)
@@ -208,7 +214,8 @@ class BindingCycles:
         yield from self._begin_next_writes(cycle, now_s)
 
     def _begin_next_writes(self, cycle: BindingCycle, now_s: float) -> Iterator[Step]:
-        """The writes of one plugin after those of another, so that a failed write can be attributed to its plugin."""
+        """Starts the writes of the next plugin. The plugins write one after another, so that a failed write can be
+        attributed to its plugin."""
         if cycle.writes:
             cycle.advance(PodEvent.WRITES)
             yield PreBindWrites(cycle.pod, cycle.writes[0][1])
@@ -216,6 +223,7 @@ class BindingCycles:
             yield from self._check_pre_bind_waits(cycle, now_s)
 
     def prepared(self, cycle: BindingCycle, problem: str, now_s: float) -> Iterator[Step]:
+        """The writes of a PreBind plugin are done. ``problem``: why they failed; empty if they succeeded."""
         if cycle.state is not PodState.PRE_BIND_WRITES:
             return
         plugin, _ = cycle.writes.pop(0)
@@ -225,7 +233,7 @@ class BindingCycles:
             yield from self._begin_next_writes(cycle, now_s)
 
     def _check_pre_bind_waits(self, cycle: BindingCycle, now_s: float) -> Iterator[Step]:
-        """Asks the PreBind plugins that wait for other components; binds the pod when all of them are done."""
+        """Calls the PreBind plugins that wait for other components; binds the pod when all of them are done."""
         is_first = cycle.state is not PodState.PRE_BIND_WAIT
         for plugin in cycle.framework.awaiting_plugins:
             found = self._run_plugin(plugin, "awaited", cycle)
@@ -247,6 +255,7 @@ class BindingCycles:
         yield from self._bind(cycle, PodEvent.PREPARED)
 
     def _bind(self, cycle: BindingCycle, event: PodEvent) -> Iterator[Step]:
+        """Run the Bind plugins until one of them binds the pod."""
         cycle.advance(event)
         for plugin in cycle.framework.binding_plugins["bind"]:
             found = self._run_plugin(plugin, "bind", cycle)
@@ -258,10 +267,10 @@ class BindingCycles:
                 cycle.binder = plugin.name if is_written else ""
                 yield found if isinstance(found, Bind) else Bind(cycle.pod, cycle.node_name, found)
                 return
-        yield self._fail(cycle, "no Bind plugin of the profile takes this pod")
+        yield self._fail(cycle, "no Bind plugin of the profile binds this pod")
 
     def event_happened(self, event: ClusterEvent, now_s: float) -> Iterator[Step]:
-        """Asks the PreBind plugins of pods again that wait for this event."""
+        """Calls ``awaited`` again for the pods whose PreBind plugins wait for this event."""
         for uid in list(self._waiting_on_pre_bind.wake(event)) if self._waiting_on_pre_bind else ():
             yield from self._check_pre_bind_waits(self._cycles[uid], now_s)
 
@@ -272,18 +281,19 @@ class BindingCycles:
         self._deadlines.put(cycle.pod.uid, now_s + _RETRY_BACKOFF.delay_s(cycle.retries))
 
     def due(self, now_s: float) -> Iterator[Step]:
+        """Repeat bindings that are due, and fail the pods whose wait in Permit or PreBind has timed out."""
         for uid in self._deadlines.due(now_s):
             cycle = self._cycles[uid]
             if cycle.state is PodState.BIND_RETRY:
                 yield from self._bind(cycle, PodEvent.RETRIED)
             elif cycle.state is PodState.PERMIT:
-                late = min(cycle.waiting_on, key=lambda name: cycle.waiting_on[name])
+                expired = min(cycle.waiting_on, key=lambda name: cycle.waiting_on[name])
                 self._metrics.waited_for_permit(UNSCHEDULABLE, now_s - cycle.since_s)
-                text = conditions.plugin_message(late, "timed out waiting on permit", PERMIT)
-                yield self._fail(cycle, Rejection(late, text))
+                text = conditions.plugin_message(expired, "timed out waiting on permit", PERMIT)
+                yield self._fail(cycle, Rejection(expired, text))
             else:
                 why = self._waiting_on_pre_bind.info(uid)
-                text = "timed out waiting for what was asked for before binding"
+                text = "timed out waiting for the work that was started before binding"
                 yield self._fail(cycle, text if why is None else _plugin_message(PRE_BIND, why.reason, text))
 
     # Waiting pods
@@ -310,7 +320,7 @@ class BindingCycles:
         ):
             return None
         return PluginWait(
-            PRE_BIND, why.reason, f"waits for what it asked for before the pod is bound to {cycle.node_name}"
+            PRE_BIND, why.reason, f"waits for the work that it started before the pod is bound to {cycle.node_name}"
         )
 
     def written(self, cycle: BindingCycle) -> None:
@@ -321,14 +331,15 @@ class BindingCycles:
             self._newly_waiting.append(cycle.pod.uid)
 
     def take_unconfirmed(self, uid: str) -> str:
-        """The plugin whose write was to bind the pod; returned once."""
+        """The Bind plugin whose write was accepted and that should have bound the pod; empty if there is none. It is
+        returned once."""
         return self._unconfirmed.pop(uid, "")
 
-    # Ends
+    # The end of a cycle
 
     def reject(self, uid: str, plugin: str, message: str) -> BindingFailure | None:
-        """Rejects a pod that waits for Permit plugins; ``None`` if it does not wait. Any event may help the pod,
-        because it is not known why other nodes would reject it."""
+        """Rejects a pod that waits for Permit plugins; ``None`` if it does not wait. Any event may wake the
+        pod, because it is not known why other nodes would reject it."""
         cycle = self._cycles.get(uid)
         if cycle is None or cycle.state is not PodState.PERMIT:
             return None
@@ -358,7 +369,8 @@ class BindingCycles:
     def _fail(
         self, cycle: BindingCycle, reason: Rejection | str, point: str = "", plugin: Any = None
     ) -> BindingFailure:
-        """``plugin`` rejected the pod at ``point``. If it is not built in, the message names it."""
+        """End the cycle, because ``plugin`` rejected the pod at ``point``, or because of an error (a text). The message
+        names a plugin that is not built in."""
         self.end(cycle, is_bound=False)
         if isinstance(reason, str):
             return BindingFailure(cycle, reason)
@@ -407,7 +419,9 @@ class BindingCycles:
 
     def _report_hint_failures(self, plugin: Any, found: Any) -> None:
         if isinstance(found, Rejection | PreBindPending):
-            report_failures(found.wakers, lambda error: self._failures.failed(plugin, "matches of a guard", error))
+            report_failures(
+                found.wakers, lambda error: self._failures.failed(plugin, "matches of a queueing hint", error)
+            )
 
     def _timeout(self, plugin: Any) -> float | ErrorRejection:
         try:
@@ -416,7 +430,7 @@ class BindingCycles:
             return self._plugin_failed(plugin, "timeout_s", error)
 
     def _plugin_failed(self, plugin: Any, method: str, error: BaseException, subject: str = "") -> ErrorRejection:
-        """Logs the failure; the result carries it to the condition of the pod."""
+        """Logs the failure. Returns a rejection with its text, for the condition of the pod."""
         self._failures.failed(plugin, method, error, subject)
         return ErrorRejection(
             plugin.name, f'running plugin "{plugin.name}" ({method}): {result_checks.error_with_type(error)}'
@@ -428,6 +442,7 @@ def _plugin_message(point: str, plugin: str, problem: str) -> str:
 
 
 def _check_result(plugin: str, method: str, found: Any, cycle: BindingCycle) -> Any:
+    """Validates what a method of an external plugin returned."""
     match method:
         case "reserve":
             return result_checks.rejection(found, plugin)

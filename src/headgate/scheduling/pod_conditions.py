@@ -2,8 +2,8 @@
 
 A condition is written only when it changes, and never with ``Unschedulable`` on a gated pod: an autoscaler would see a
 shortage. A pod that is gated for longer than :data:`GATED_S` gets one Event that names its gates, since ``kubectl
-describe`` shows nothing else about gates; :class:`EventRateLimit` limits these Events. Pure: this module returns
-effects.
+describe`` shows nothing else about gates; :class:`EventRateLimit` limits these Events. The module does no I/O: it
+returns effects.
 """
 
 from __future__ import annotations
@@ -13,21 +13,24 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
+
 from headgate.kube import conditions, scheduling_gates
 from headgate.scheduling.cache.pod import PodInfo, PodScheduledCondition
 from headgate.scheduling.framework.effects import Effect, EmitPodEvent, SetStatus
 
 GATED_S: Final = 10.0
+"""How long a pod is gated before an Event names its gates."""
 GATED_EVENTS_PER_HOUR: Final = 1000
 
-_NOTICE_EVERY_S: Final = 0.05
+_MIN_NOTICE_INTERVAL_S: Final = 0.05
 _HOUR_S: Final = 3600.0
 _MAX_NOTE_BYTES: Final = 1024
 _ELLIPSIS: Final = " ..."
 
 
 def truncate_note(note: str) -> str:
-    """Cuts a note to the most bytes that an Event may have."""
+    """Cuts a note to the maximum length of an Event's note."""
     if len(note) <= _MAX_NOTE_BYTES:
         return note
     return note[: _MAX_NOTE_BYTES - len(_ELLIPSIS)] + _ELLIPSIS
@@ -53,8 +56,15 @@ def preempted_event(victim: PodInfo, preemptor: PodInfo, node_name: str) -> Emit
     return EmitPodEvent(victim, "Normal", "Preempted", "Preempting", message, related=preemptor)
 
 
+def differ_only_in_own_writes(before: PodInfo, after: PodInfo) -> bool:
+    """Whether only fields of the status have changed that a scheduler writes to a pod without a node."""
+    written = {"revision": before.revision, "scheduled": before.scheduled, "nominated_node": before.nominated_node}
+    return msgspec.structs.replace(after, **written) == before
+
+
 class PodConditions:
-    """Conditions that were written by this process and that the watch may not have shown yet."""
+    """Builds the writes of conditions, and remembers the conditions that this process has written and the watch has
+    not shown yet."""
 
     def __init__(self) -> None:
         self._written: dict[str, PodScheduledCondition] = {}
@@ -83,7 +93,8 @@ class PodConditions:
         yield SetStatus(pod, _condition(condition) if is_new else None, nomination)
 
     def waiting(self, pod: PodInfo, reason: str, message: str) -> Iterator[Effect]:
-        """The pod waits for something else than a node. ``Unschedulable`` is never written on a pod with gates."""
+        """The condition of a pod that does not wait for a node. ``Unschedulable`` is never written on a pod with
+        gates."""
         condition = PodScheduledCondition("False", reason, message, pod.generation)
         if condition != self._written.get(pod.uid, pod.scheduled) and not (
             pod.gates and reason == conditions.UNSCHEDULABLE
@@ -96,20 +107,21 @@ class PodConditions:
         Event is emitted if it is another plugin than before. A pod with scheduling gates keeps its condition."""
         why = conditions.SCHEDULER_ERROR if is_error else conditions.PRE_ENQUEUE_REJECTED
         message = conditions.plugin_message(plugin, reason)
-        is_known = self.reason(pod) == why and self.holder(pod) == plugin
+        is_known = self.reason(pod) == why and self.gating_plugin(pod) == plugin
         if not pod.gates:
             yield from self.waiting(pod, why, message)
         if not is_known:
             yield held_event(pod, why, message, once=bool(pod.gates))
 
-    def has_node(self, pod: PodInfo, reason: str, message: str) -> Iterator[Effect]:
-        """A pod that has a node waits for a plugin before it is bound, or (``SchedulerError``) is not bound by it."""
+    def waiting_for_plugin(self, pod: PodInfo, reason: str, message: str) -> Iterator[Effect]:
+        """The condition and Event of a pod that has a node: a plugin makes it wait before it is bound, or
+        (``SchedulerError``) a Bind plugin did not bind it."""
         effects = list(self.waiting(pod, reason, message))
         yield from effects
         if effects:
             yield held_event(pod, reason, message, once=False)
 
-    def holder(self, pod: PodInfo) -> str:
+    def gating_plugin(self, pod: PodInfo) -> str:
         """The PreEnqueue plugin that the condition names; empty if it names none."""
         condition = self._written.get(pod.uid, pod.scheduled)
         found = None if condition is None else conditions.parse_pre_enqueue_message(condition.reason, condition.message)
@@ -130,7 +142,7 @@ class PodConditions:
         return nominated_node not in (None, self._nominated.get(pod.uid, pod.nominated_node))
 
     def seen(self, pod: PodInfo) -> bool:
-        """The watch shows a pod; forgets what it confirms. Returns whether it confirms a write of this process."""
+        """The watch shows the pod: forgets the writes that it confirms. Returns whether it confirms any."""
         shows_condition = pod.scheduled is not None and pod.scheduled == self._written.get(pod.uid)
         if shows_condition:
             self._written.pop(pod.uid, None)
@@ -155,48 +167,51 @@ def _condition(condition: PodScheduledCondition) -> conditions.Condition:
 
 
 class GatedPodNotices:
-    """Which gated pods are due for an Event. All wait equally long, so the first added is the first due.
-
-    Events for ten thousand pods that are added together are spread over time."""
+    """Notices: which pods have waited for ``wait_s`` and are due for an Event or a condition. All wait equally long, so
+    the first added is the first due. Between two notices there is a minimum interval, so that ten thousand pods that
+    are added together do not cause ten thousand writes at once."""
 
     def __init__(self, wait_s: float = GATED_S) -> None:
         self._wait_s = wait_s
         self._due: deque[tuple[float, str]] = deque()
-        self._again_s = -math.inf
+        self._next_notice_s = -math.inf
 
     def waits(self, uid: str, now_s: float) -> None:
+        """The pod begins to wait."""
         self._due.append((now_s + self._wait_s, uid))
 
     def next_s(self) -> float | None:
-        return max(self._due[0][0], self._again_s) if self._due else None
+        return max(self._due[0][0], self._next_notice_s) if self._due else None
 
     def due(self, now_s: float) -> Iterator[str]:
-        while self._due and max(self._due[0][0], self._again_s) <= now_s:
+        while self._due and max(self._due[0][0], self._next_notice_s) <= now_s:
             yield self._due.popleft()[1]
 
     def emitted(self, now_s: float) -> None:
-        """An Event was emitted. Pods that lost their gates meanwhile do not delay the next one."""
-        self._again_s = now_s + _NOTICE_EVERY_S
+        """A notice was emitted: the next one has to wait. Pods that are no longer gated need no notice and delay
+        none."""
+        self._next_notice_s = now_s + _MIN_NOTICE_INTERVAL_S
 
 
 class EventRateLimit:
-    """A token bucket: a burst of Events, and as many again per hour, the default TTL of Events in API servers."""
+    """A token bucket: a burst of ``per_hour`` Events, refilled within an hour, the default TTL of Events in API
+    servers. ``withheld``: the number of Events that were not emitted."""
 
     def __init__(self, per_hour: int) -> None:
         self.withheld = 0
-        self._most = float(per_hour)
-        self._left = self._most
+        self._burst = float(per_hour)
+        self._tokens = self._burst
         self._since_s: float | None = None
 
     def take(self, now_s: float) -> bool:
         """Whether one more Event may be emitted."""
         if self._since_s is not None:
-            self._left = min(self._most, self._left + (now_s - self._since_s) * self._most / _HOUR_S)
+            self._tokens = min(self._burst, self._tokens + (now_s - self._since_s) * self._burst / _HOUR_S)
         self._since_s = now_s
-        if self._left < 1.0:
+        if self._tokens < 1.0:
             self.withheld += 1
             return False
-        self._left -= 1.0
+        self._tokens -= 1.0
         return True
 
 

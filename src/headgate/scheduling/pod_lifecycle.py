@@ -1,4 +1,4 @@
-"""The life of a pod in the scheduler: one table of states, events, transitions and effects.
+"""The lifecycle of a pod in the scheduler: one table of states, events, transitions and effects.
 
 A pod of a profile of this scheduler that has no node is in exactly one :class:`PodState`. The state changes only by
 :func:`next_state`, so a change that is not in :data:`TRANSITIONS` is an error. ``queue/scheduling_queue.py`` moves pods
@@ -76,7 +76,7 @@ class PodEvent(StrEnum):
     BACKOFF_OVER = "the back-off is over"
     POPPED = "the pod is popped"
     TAKEN = "the pod is tried together with its group"
-    HELD = "its queue has withdrawn the grant"
+    HELD = "its queue has revoked the grant"
     REJECTED = "plugins reject the pod"
     FAILED = "an error occurs"
     PERMIT_WAITS = "a Permit plugin asks to wait"

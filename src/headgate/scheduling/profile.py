@@ -14,7 +14,7 @@ import msgspec
 
 from headgate.capacity.api.task import ANNOTATIONS
 from headgate.scheduling.cluster.cluster import Cluster
-from headgate.scheduling.config.plugin_registry import BUILT_IN, METHODS
+from headgate.scheduling.config.plugin_registry import BUILT_IN, METHODS, QUEUE_METHODS
 from headgate.scheduling.config.types import (
     ExternalPluginArgs,
     KubeSchedulerProfile,
@@ -26,22 +26,39 @@ from headgate.scheduling.plugins.queue_allocation import QueueAllocation
 from headgate.scheduling.plugins.registry import IN_TREE_PLUGINS, PluginFactory
 from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
 
-_HELPS: Final = {"preFilter": "filter", "preScore": "score"}
+_PREPARES: Final = {"preFilter": "filter", "preScore": "score"}
+"""The extension points whose results another extension point reads."""
+NO_PLUGINS: Final[Mapping[str, Any]] = {}
 
 
 def new_framework(
-    profile: KubeSchedulerProfile, cluster: Cluster, makers: Mapping[str, PluginFactory] = IN_TREE_PLUGINS
+    profile: KubeSchedulerProfile,
+    cluster: Cluster,
+    factories: Mapping[str, PluginFactory] = IN_TREE_PLUGINS,
+    queue_plugins: Mapping[str, Any] = NO_PLUGINS,
 ) -> Framework:
-    """``makers`` that raise are the caller's to catch: they say what is wrong with the arguments."""
-    made = {name: makers[name](_given(profile, name), cluster) for name in profile.plugins() if name in makers}
+    """An exception of one of the ``factories`` reports invalid plugin arguments; the caller catches it.
+    ``queue_plugins``: the plugins of other packages that serve queues, by name. Profiles with queues share them, as
+    they share the queues."""
+    plugins = {
+        name: queue_plugins[name] if name in queue_plugins else factories[name](_arguments(profile, name), cluster)
+        for name in profile.plugins()
+        if name in factories
+    }
+    of_queues = dict.fromkeys(name for point in QUEUE_METHODS for name, _ in profile.points.get(point, ()))
 
     def at(point: str) -> tuple[Any, ...]:
-        """A plugin of ours may do at one point what Kubernetes' does at two, or at two what that does at one."""
-        helped = _HELPS.get(point, "")
-        helpers = (name for name, _ in profile.points.get(helped, ()) if name in BUILT_IN and not _serves(name, point))
+        """The plugins of an extension point. A built-in plugin may have a preFilter or preScore method that
+        kube-scheduler's does not have: a configuration cannot name it there, so it is added."""
+        prepared_point = _PREPARES.get(point, "")
+        added = (
+            name
+            for name, _ in profile.points.get(prepared_point, ())
+            if name in BUILT_IN and not _is_configurable(name, point)
+        )
         listed = (name for name, _ in profile.points[point])
-        plugins = (made[name] for name in (*helpers, *listed) if name in made)
-        return tuple(each for each in plugins if callable(getattr(each, METHODS[point], None)))
+        found = (plugins[name] for name in (*added, *listed) if name in plugins)
+        return tuple(each for each in found if callable(getattr(each, METHODS[point], None)))
 
     weights = dict(profile.points["score"])
     (queue_sort,) = at("queueSort") or (PrioritySort(),)
@@ -58,31 +75,34 @@ def new_framework(
         ),
         binding_plugins={point: at(point) for point in ("reserve", "permit", "preBind", "bind", "postBind")},
         awaiting_plugins=tuple(each for each in at("preBind") if isinstance(each, AwaitingPreBindPlugin)),
-        unknown_plugins=tuple(name for name in profile.plugins() if name not in made),
-        annotations=frozenset(name for each in made.values() for name in getattr(each, "annotations", ())),
-        event_handlers=tuple(each for each in made.values() if isinstance(each, ResourceEventHandler)),
+        unknown_plugins=tuple(name for name in profile.plugins() if name not in plugins),
+        annotations=frozenset(name for each in plugins.values() for name in getattr(each, "annotations", ())),
+        queue_plugins=tuple(plugins[name] for name in of_queues if name in plugins),
+        event_handlers=tuple(each for each in plugins.values() if isinstance(each, ResourceEventHandler)),
     )
 
 
-def with_queue_allocation(team: Framework, allocation: QueueAllocation) -> Framework:
-    """The same framework for pods that wait for their queue: QueueAllocation is the last PreEnqueue plugin, the first
-    to reserve, the last to unreserve, and is awaited before the binding."""
-    around = {**team.binding_plugins, "reserve": (allocation, *team.binding_plugins["reserve"])}
-    gates = (each.ignoring(allocation.owns) if isinstance(each, SchedulingGates) else each for each in team.pre_enqueue)
+def with_queue_allocation(framework: Framework, allocation: QueueAllocation) -> Framework:
+    """The same framework with the plugin QueueAllocation, for a profile with queues: it is the last PreEnqueue plugin,
+    the first to reserve, the last to unreserve, and the last that a binding waits for."""
+    binding_plugins = {**framework.binding_plugins, "reserve": (allocation, *framework.binding_plugins["reserve"])}
+    gates = (
+        each.ignoring(allocation.owns) if isinstance(each, SchedulingGates) else each for each in framework.pre_enqueue
+    )
     return msgspec.structs.replace(
-        team,
+        framework,
         pre_enqueue=(*gates, allocation),
-        binding_plugins=around,
-        awaiting_plugins=(*team.awaiting_plugins, allocation),
-        annotations=team.annotations | ANNOTATIONS,
+        binding_plugins=binding_plugins,
+        awaiting_plugins=(*framework.awaiting_plugins, allocation),
+        annotations=framework.annotations | ANNOTATIONS,
     )
 
 
-def _serves(plugin: str, point: str) -> bool:
+def _is_configurable(plugin: str, point: str) -> bool:
     """Whether a configuration may name the plugin at this point."""
     return point in BUILT_IN[plugin].points
 
 
-def _given(profile: KubeSchedulerProfile, plugin: str) -> Any:
+def _arguments(profile: KubeSchedulerProfile, plugin: str) -> Any:
     args = profile.args.get(plugin)
     return args.given if isinstance(args, ExternalPluginArgs) else args

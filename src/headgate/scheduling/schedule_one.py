@@ -1,9 +1,9 @@
-"""Scheduling attempts: tries one pod or one group, and handles each answer until the pods are bound or wait.
+"""Scheduling attempts: tries one pod or one group, and handles each response until the pods are bound or wait.
 
-A pod gets a node and enters the binding cycle (``binding_cycle.py``), or its condition gets the reasons and it waits;
-pods of a group do either together. Answers to effects arrive here and lead to the next effects. Capacity that a pod
-returns counts for other pods like the deletion of a pod. ``scheduler.py`` decides when pods are tried and passes in API
-objects.
+A pod gets a node and enters the binding cycle (``binding_cycle.py``), or it waits and its condition gets the reasons;
+the pods of a group get their nodes together or wait together. Responses to effects arrive here and lead to the next
+effects. When the binding of a pod fails, its capacity is free again, so other pods are woken as if the pod was deleted.
+``scheduler.py`` decides when pods are tried and passes in API objects.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from headgate.scheduling.framework.effects import Effect, WriteResult
 from headgate.scheduling.framework.framework import Framework
 from headgate.scheduling.framework.interface import Rejection, ScheduleResult, Unplaced
 from headgate.scheduling.framework.scheduling_cycle import SchedulingCycle
-from headgate.scheduling.gates.queue_admission import WAITING_FOR_QUEUE, QueueAdmission
+from headgate.scheduling.gates.queue_admission import QueueAdmission
 from headgate.scheduling.metrics.scheduler_metrics import ERROR, SCHEDULED, UNSCHEDULABLE, SchedulerMetrics
 from headgate.scheduling.plugins.queue_allocation import QueueAllocation
 from headgate.scheduling.preemption.executor import PreemptionExecutor
@@ -42,16 +42,18 @@ from headgate.scheduling.schedule_pod_group import (
 )
 
 _GATES: Final = "SchedulingGates"
-_LEAVING: Final = "TerminatingPods"
+_TERMINATING_PODS: Final = "TerminatingPods"
 _UNGATED: Final = cluster_events.on(cluster_events.UNSCHEDULABLE_POD, cluster_events.POD_GATES_ELIMINATED)
-_NOT_WHOLE: Final = Rejection("Gang", "not all pods of its group may be tried now")
-# After these results the pod may be on its node: its capacity stays in use until the watch shows where it is, or
-# another attempt has a result. A refusal of the last of several attempts does not mean that the others failed.
-_OPEN: Final = (WriteResult.UNKNOWN, WriteResult.TAKEN)
-_NOT_NOW: Final = (WriteResult.LATER, WriteResult.REFUSED)
+_GROUP_NOT_READY: Final = Rejection("Gang", "not all pods of its group may be tried now")
+# After these results the pod may be bound: its capacity stays in use until the watch shows its node, or a repeated
+# binding has a certain result. If a repeated binding is not written, an earlier one may still have been.
+_MAY_BE_BOUND: Final = (WriteResult.UNKNOWN, WriteResult.TAKEN)
+_NOT_WRITTEN: Final = (WriteResult.LATER, WriteResult.REFUSED)
 
 
 class SchedulingAttempts:
+    """Methods named after an event (``bound``, ``prepared``, ``resized``) handle that event."""
+
     def __init__(
         self,
         frameworks: Mapping[str, Framework],
@@ -81,9 +83,9 @@ class SchedulingAttempts:
             # The pod was deleted and created again while its binding is in progress: the binding has to end first.
             self._queue.fail(queued, (), now_s)
             return []
-        held = self._queue_admission.check_admitted(pod)
-        if held is not None:
-            self._queue.hold(queued, QueueAllocation.rejection(held), now_s)
+        wait_reason = self._queue_admission.check_admitted(pod)
+        if wait_reason is not None:
+            self._queue.hold(queued, QueueAllocation.rejection(wait_reason), now_s)
             return []
         gang = self._queue_admission.gang_attempt(pod)
         if gang is not None:
@@ -113,8 +115,7 @@ class SchedulingAttempts:
         return _with_nomination(unplaced, node.node_name, _nomination_text(node), node.until_s - now_s)
 
     def _attempt_group(self, queued: QueuedPodInfo[PodInfo], gang: GangAttempt, now_s: float) -> list[Effect]:
-        """The first pod of a group takes other members along until enough of them have nodes; otherwise none gets
-        one."""
+        """Tries the members of a group one after another, until enough of them have nodes; otherwise none gets one."""
         taken: dict[str, QueuedPodInfo[PodInfo]] = {}
 
         def members() -> Iterator[PodInfo]:
@@ -124,12 +125,12 @@ class SchedulingAttempts:
                     taken[uid] = each
                     yield each.pod
 
-        asked, name, clock = members(), queued.pod.scheduler_name, self._metrics.clock
+        member_pods, name, clock = members(), queued.pod.scheduler_name, self._metrics.clock
         nominations = GroupNominatedNodes(self._queue.nominator, gang.uids)
         began_s = clock()
-        outcome = schedule_group(self._cycles[name], asked, gang, nominations)
+        outcome = schedule_group(self._cycles[name], member_pods, gang, nominations)
         if not isinstance(outcome, GroupPlacement):
-            for _ in asked:  # the other pods wait with them and are not tried
+            for _ in member_pods:  # the remaining members are not tried and wait with the others
                 pass
         waiting = None
         if isinstance(outcome, Unplaced) and outcome.rejections and not outcome.is_error:
@@ -144,12 +145,12 @@ class SchedulingAttempts:
                 self._conditions.forget(uid)
                 begun = self._bindings.begin(taken[uid], self._frameworks[name], node_name, now_s)
                 effects += self.run_steps(begun, now_s) + self._recheck_lower_priority(taken[uid].pod, node_name, now_s)
-            left = [each for each in {**taken, queued.uid: queued}.values() if each.uid not in outcome.nodes]
-            return effects + [effect for each in left for effect in self._attempt_alone(each, now_s)]
+            others = [each for each in {**taken, queued.uid: queued}.values() if each.uid not in outcome.nodes]
+            return effects + [effect for each in others for effect in self._attempt_alone(each, now_s)]
         for each in taken.values():
             if outcome is None:
-                # Some members must not be tried now. When they may be, they take these along.
-                self._queue.fail(each, (_NOT_WHOLE,), now_s)
+                # Some members must not be tried now. When they may be, these are tried again with them.
+                self._queue.fail(each, (_GROUP_NOT_READY,), now_s)
                 effects += self._stop_waiting(each.pod)
             else:
                 self._metrics.decided(took_s)
@@ -159,17 +160,17 @@ class SchedulingAttempts:
         return effects
 
     def _stop_waiting(self, pod: PodInfo) -> list[Effect]:
-        """The group lacks members: the capacity that this pod waits for is free for other pods."""
+        """Too few members of the group may be tried: clears the nomination, so that other pods can use the node."""
         if not self._waits_for_termination(pod):
             return []
         self._queue.nominate(pod, "")
-        withdrawn = self._conditions.nominated(pod, "")
-        return [*withdrawn, *self._conditions.waiting(pod, WAITING_FOR_QUEUE, _NOT_WHOLE.reason)]
+        cleared = self._conditions.nominated(pod, "")
+        return [*cleared, *self._conditions.waiting(pod, conditions.WAITING_FOR_QUEUE, _GROUP_NOT_READY.reason)]
 
     def _attempt_alone(self, queued: QueuedPodInfo[PodInfo], now_s: float) -> list[Effect]:
-        """The group has enough members without this one."""
+        """Tries a member alone: its group has enough members without it."""
         if self._queue_admission.gang_attempt(queued.pod) is not None:
-            self._queue.fail(queued, (_NOT_WHOLE,), now_s)
+            self._queue.fail(queued, (_GROUP_NOT_READY,), now_s)
             return []
         return self.attempt(queued, now_s)
 
@@ -188,14 +189,16 @@ class SchedulingAttempts:
         return effects + self._failed(queued, outcome.message, rejections, now_s, nominated_node, reason)
 
     def _waits_for_termination(self, pod: PodInfo) -> bool:
-        """Whether the last attempt found that the pod fits after terminating pods, whether written yet or not."""
+        """Whether the last attempt found that the pod fits after terminating pods. The condition may not be written
+        yet."""
         return WAITING_FOR_TERMINATING_PODS in (
             self._conditions.reason(pod),
             self._queue_admission.deferred_reason(pod.uid),
         )
 
     def _recheck_lower_priority(self, pod: PodInfo, node_name: str, now_s: float) -> list[Effect]:
-        """Pods of lower priority that wait for capacity on the node were not counted: they are tried again."""
+        """Tries pods of lower priority again that wait for capacity on the node: this pod was placed without regard to
+        them."""
         effects: list[Effect] = []
         for each in self._queue.nominator.on_node(node_name):
             if each.priority < pod.priority and self._waits_for_termination(each):
@@ -213,7 +216,9 @@ class SchedulingAttempts:
         nominated_node: str | None = "",
         reason: str = "",
     ) -> list[Effect]:
-        """``reason`` is that of the condition; by default an error if there are no rejections."""
+        """The attempt failed: the pod goes back to the queue, and its condition and an Event say why.
+        ``nominated_node``: the new nominated node, empty for none; ``None`` keeps the present one. ``reason``: the
+        reason of the condition; by default Unschedulable, or SchedulerError if there are no rejections."""
         self._queue_admission.unplaced(queued.pod)
         if self._queue.fail(queued, rejections, now_s) is None:
             return []  # the pod is gone, or has a node
@@ -225,14 +230,16 @@ class SchedulingAttempts:
         awaits_victims = is_shortage and self._preemption_executor.awaits_victims(pod, now_s)
         if awaits_victims:
             self._queue_admission.drop_deferred_condition(pod)
-        reports_shortage = is_shortage or reason == WAITING_FOR_TERMINATING_PODS
-        too_early = awaits_victims or (reports_shortage and self._queue_admission.defer_condition(pod, message, reason))
-        has_promise = self._queue.nominator.node_of(pod.uid) is not None
-        self._queue_admission.has_no_node(pod, is_shortage and not awaits_victims and not has_promise)
+        is_deferrable = is_shortage or reason == WAITING_FOR_TERMINATING_PODS
+        too_early = awaits_victims or (is_deferrable and self._queue_admission.defer_condition(pod, message, reason))
+        is_nominated = self._queue.nominator.node_of(pod.uid) is not None
+        self._queue_admission.set_unplaceable(pod, is_shortage and not awaits_victims and not is_nominated)
         effects = self._conditions.failed(pod, message, reason, nominated_node=nominated_node, too_early=too_early)
         return [*effects, pod_conditions.failed_event(pod, message)]
 
     def run_steps(self, steps: Iterable[Step], now_s: float) -> list[Effect]:
+        """The effects among these steps of binding cycles. A failed cycle is handled: the pod waits again, and its
+        capacity is free."""
         effects: list[Effect] = []
         for step in steps:
             if isinstance(step, BindingFailure):
@@ -255,7 +262,7 @@ class SchedulingAttempts:
         return pod
 
     def _capacity_freed(self, pod: PodInfo | None, now_s: float) -> None:
-        """For other pods this equals the deletion of the pod."""
+        """Wakes other pods as if this pod was deleted."""
         if pod is not None:
             event = ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.DELETE, old=pod)
             self._queue.event(event, now_s, lambda waiting: waiting.uid != pod.uid)
@@ -263,7 +270,7 @@ class SchedulingAttempts:
     # Results of effects
 
     def gate_removed(self, uid: str, result: WriteResult, message: str, now_s: float) -> list[Effect]:
-        """The API server has answered the removal of the queue gate."""
+        """The response to the removal of the queue gate has arrived."""
         if not self._queue_admission.gate_removal_answered(uid, result, message, now_s):
             return []
         if result is WriteResult.DONE:
@@ -276,8 +283,8 @@ class SchedulingAttempts:
 
     def ungated(self, uid: str, now_s: float) -> list[Effect]:
         """The removal is confirmed: the binding that waited for it continues, or the deferred condition is written."""
-        lifted = cluster_events.queue_gate_event(cluster_events.GATE_REMOVED, uid)
-        effects = self.run_steps(self._bindings.event_happened(lifted, now_s), now_s)
+        removal_event = cluster_events.queue_gate_event(cluster_events.GATE_REMOVED, uid)
+        effects = self.run_steps(self._bindings.event_happened(removal_event, now_s), now_s)
         return effects + self._queue_admission.gate_removal_confirmed(uid, now_s)
 
     def prepared(self, uid: str, problem: str, now_s: float) -> list[Effect]:
@@ -288,13 +295,13 @@ class SchedulingAttempts:
         cycle = self._bindings.get(uid)
         if cycle is None:
             return []
-        if result in _OPEN or (cycle.retries and result in _NOT_NOW):
+        if result in _MAY_BE_BOUND or (cycle.retries and result in _NOT_WRITTEN):
             if self._queue.get(uid) is cycle.queued:
                 self._bindings.retry_later(cycle, now_s)
                 return []
-            # The watch was faster than the response and showed where the pod is.
-            arrived = self._cluster.matrix.node_of(uid) == cycle.node_name
-            result = WriteResult.DONE if arrived else WriteResult.GONE
+            # The watch event came before the response and showed the pod's node.
+            is_on_node = self._cluster.matrix.node_of(uid) == cycle.node_name
+            result = WriteResult.DONE if is_on_node else WriteResult.GONE
         written = self._bindings.end(cycle, is_bound=result is WriteResult.DONE)
         if result is WriteResult.DONE:
             self._record_success(cycle, now_s)
@@ -313,7 +320,7 @@ class SchedulingAttempts:
             self._queue.done(cycle.queued)
             return []
         if result is WriteResult.GATED:
-            # Only the removal of its gates helps; a retry does not.
+            # Only the removal of its gates can make the pod bindable, so it is not retried after a time.
             self._queue.fail(cycle.queued, (Rejection(_GATES, message, _UNGATED, expires=False),), now_s)
             self._queue.nominate(cycle.pod, "")
             return list(self._conditions.nominated(cycle.queued.pod, ""))
@@ -324,10 +331,10 @@ class SchedulingAttempts:
 
     def pod_observed(self, uid: str, now_s: float, node_name: str = "") -> list[Effect]:
         """The watch shows the pod on a node, or deleted: its binding cycle ends, unless a response is outstanding."""
-        settled = self._bindings.observed(uid, node_name)
-        if settled is None:
+        ended = self._bindings.observed(uid, node_name)
+        if ended is None:
             return []
-        cycle, written = settled
+        cycle, written = ended
         self._queue.done(cycle.queued)
         if cycle.node_name != node_name:
             self._record_failure(cycle, ERROR, now_s)
@@ -344,7 +351,8 @@ class SchedulingAttempts:
         self._activate_waiting([pod], now_s)
 
     def member_removed(self, uid: str) -> None:
-        """A member of a group is deleted: the others may wait for nothing. The next step tries the group again."""
+        """A member of a group was deleted: without it the group may not reach its minimum. The next step tries the
+        other members again (:meth:`retry_groups`)."""
         queued = self._queue.get(uid)
         group = "" if queued is None else self._queue_admission.group(queued.pod)
         if queued is not None and group:
@@ -390,27 +398,28 @@ class SchedulingAttempts:
 
 def _nomination_text(node: NodeAfterTermination) -> str:
     by = "" if node.last.gone_by_s is None else f" by {format_time(node.last.gone_by_s)}"
-    return f"Node {node.node_name} will have room when pods that terminate there are gone{by}."
+    return f"Node {node.node_name} will have capacity when pods that terminate there are gone{by}."
 
 
-def _with_nomination(unplaced: Unplaced, node_name: str, what: str, look_again_s: float) -> Unplaced:
-    message = f"{unplaced.message} {what}"
-    again = Rejection(_LEAVING, message, look_again_s=look_again_s)
+def _with_nomination(unplaced: Unplaced, node_name: str, text: str, look_again_s: float) -> Unplaced:
+    message = f"{unplaced.message} {text}"
+    rejection = Rejection(_TERMINATING_PODS, message, look_again_s=look_again_s)
     return msgspec.structs.replace(
         unplaced,
         message=message,
-        rejections=(*unplaced.rejections, again),
+        rejections=(*unplaced.rejections, rejection),
         promise=node_name,
         awaits_room=True,
     )
 
 
 def _member_result(uid: str, outcome: Unplaced, waiting: GroupNomination, now_s: float) -> Unplaced:
-    """The result for one member of a group that waits for terminating pods. The group is tried again when the first of
-    them is overdue. A member that gets no node even then, and that the group does not need, is a shortage."""
-    node_name, room = waiting.nodes.get(uid), waiting.after_termination.get(uid)
+    """The result for one member of a group that waits for terminating pods. The group is tried again when the first
+    terminating pod is overdue. A member that would get no node even after all of them, and that the group does not
+    need, is reported as unschedulable."""
+    node_name, node_after_termination = waiting.nodes.get(uid), waiting.after_termination.get(uid)
     if node_name is None:
         return waiting.unplaced[uid]
-    kept = f"Node {node_name} is kept for it until pods that terminate have left room for the rest of its group."
-    what = kept if room is None else _nomination_text(room)
-    return _with_nomination(outcome, node_name, what, waiting.until_s - now_s)
+    kept = f"Node {node_name} is kept for it until terminating pods have left capacity for the rest of its group."
+    text = kept if node_after_termination is None else _nomination_text(node_after_termination)
+    return _with_nomination(outcome, node_name, text, waiting.until_s - now_s)

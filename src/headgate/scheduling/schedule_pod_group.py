@@ -1,9 +1,9 @@
 """Gang scheduling: finds nodes for enough pods of a group, or for none.
 
-Each pod is assumed before the next one is tried, and all are forgotten if too few get a node. Once enough have a node
-the others are not tried, because another group may come first. If there are too few nodes, the group may fit after
-terminating pods (:func:`nominate_group`); its pods then wait, each with a nominated node. ``capacity/`` decides which
-pods form a group and how many are enough.
+Each pod is assumed on its node before the next pod is tried, and all assumed pods are removed again if too few get a
+node. Once enough pods have a node, the others are not tried now: another group may be before them in the queue. If too
+few pods get a node, the group may fit after terminating pods are gone (:func:`nominate_group`); its pods then wait,
+each with a nominated node. ``capacity/`` decides which pods form a group and how many are enough.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class GroupPlacement(msgspec.Struct, frozen=True):
 
 
 class GroupNomination(msgspec.Struct, frozen=True):
-    """A group that fits after termination. ``nodes``: of its pods, by uid, including nodes with free capacity.
-    ``after_termination``: of the pods that wait for terminating pods. ``unplaced``: why the other pods get no node even
-    then."""
+    """A group that fits after terminating pods are gone. ``nodes``: the nodes of its pods, by uid, including nodes with
+    free capacity. ``after_termination``: those of the pods that wait for terminating pods. ``unplaced``: why the other
+    pods get no node even then."""
 
     nodes: Mapping[str, str]
     after_termination: Mapping[str, NodeAfterTermination]
@@ -44,42 +44,43 @@ class GroupNomination(msgspec.Struct, frozen=True):
 
 
 class GroupNominatedNodes:
-    """Sets the nominated nodes of one group's pods aside while the group is tried: the nomination of one member must
-    not reject another when all of them get nodes anew."""
+    """Clears the nominations of one group's pods while the group is tried, and restores them afterwards: the nomination
+    of one member must not reject another, because all members get new nodes."""
 
     def __init__(self, nominations: Nominator[PodInfo], uids: Collection[str]) -> None:
         self._nominations = nominations
-        self._set_aside = nominations.set_aside(uids)
+        self._cleared = nominations.clear(uids)
 
     @contextmanager
-    def of(self, pod: PodInfo) -> Iterator[None]:
-        """A pod still prefers its own nominated node."""
-        set_aside = self._set_aside.get(pod.uid)
-        if set_aside is not None:
-            self._nominations.nominate(*set_aside)
+    def restored_for(self, pod: PodInfo) -> Iterator[None]:
+        """Restores the nomination of one pod while it is tried: a pod prefers its own nominated node."""
+        pod_and_node = self._cleared.get(pod.uid)
+        if pod_and_node is not None:
+            self._nominations.nominate(*pod_and_node)
         try:
             yield
         finally:
-            if set_aside is not None:
+            if pod_and_node is not None:
                 self._nominations.forget(pod.uid)
 
     def restore(self) -> None:
-        for pod, node in self._set_aside.values():
+        for pod, node in self._cleared.values():
             self._nominations.nominate(pod, node)
 
 
 def schedule_group(
     cycle: SchedulingCycle, pods: Iterator[PodInfo], gang: GangAttempt, nominations: GroupNominatedNodes
 ) -> GroupPlacement | Unplaced | None:
-    """``pods``: the members that may be tried, one by one. ``None``: there were too few. No preemption: it would have
-    to be for the whole group."""
+    """Nodes for enough members, or why a member fits no node; ``None`` if too few members may be tried. ``pods``: the
+    members that may be tried. No pods are preempted for single members: preemption would have to be for the whole
+    group."""
     found: dict[str, str] = {}
     total, tried, first = len(gang.uids), 0, None
     if total < gang.min_member:
         return None
     for pod in pods:
         tried += 1
-        with nominations.of(pod):
+        with nominations.restored_for(pod):
             outcome = cycle.decide(pod)
         if isinstance(outcome, Unplaced):
             first = first or outcome
@@ -112,25 +113,29 @@ def nominate_group(
     after_termination: dict[str, NodeAfterTermination] = {}
     unplaced: dict[str, Unplaced] = {}
     for pod in pods:
-        with nominations.of(pod):
+        with nominations.restored_for(pod):
             outcome = cycle.decide(pod)
-            room = None
+            node_after_termination = None
             if isinstance(outcome, Unplaced) and not outcome.is_error:
                 try:
-                    room = terminating_pods.find_node(pod, cycle, now_s)
-                except BaseException as error:  # of a plugin
+                    node_after_termination = terminating_pods.find_node(pod, cycle, now_s)
+                except BaseException as error:  # a plugin raised it
                     cycle.report_failure(error, pod)
                     outcome = unplaced_by_error(error)
-        node = outcome.node_name if isinstance(outcome, ScheduleResult) else "" if room is None else room.node_name
+        node = ""
+        if isinstance(outcome, ScheduleResult):
+            node = outcome.node_name
+        elif node_after_termination is not None:
+            node = node_after_termination.node_name
         row = cycle.matrix.row_of(node)
         if row is None:
             unplaced[pod.uid] = outcome if isinstance(outcome, Unplaced) else Unplaced("")
             continue
-        # For the moment the node may hold more than it has: its capacity after termination counts.
+        # The matrix may count more on the node than it can hold, because terminating pods still count, too.
         cycle.matrix.assume(pod, row)
         nodes[pod.uid] = node
-        if room is not None:
-            after_termination[pod.uid] = room
+        if node_after_termination is not None:
+            after_termination[pod.uid] = node_after_termination
     for uid in nodes:
         cycle.matrix.forget(uid)
     return GroupNomination(nodes, after_termination, unplaced) if after_termination and gang.is_enough(nodes) else None

@@ -36,6 +36,7 @@ from headgate.scheduling.framework import (
     PreBindPending,
     PreFilterRejection,
     PreFilterResult,
+    QueueUnit,
     Reads,
     Rejection,
     Rows,
@@ -249,3 +250,38 @@ class Cheap:
 
     def score(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints:
         return np.zeros(len(asked_rows(matrix, rows)), np.int64)
+
+
+class Shifts:
+    """Queues: lets units in while their window is open, counts their pods, and sorts short units first."""
+
+    name = "Shifts"
+    watched: Final[Mapping[APIResource, tuple[str, ...]]] = {WINDOWS: ("spec.open",)}
+
+    def __init__(self) -> None:
+        self.open: set[str] = set()
+        self.pods: dict[str, set[str]] = {}
+
+    def admit_unit(self, unit: QueueUnit, now_s: float, /) -> Rejection | None:
+        if unit.queue in self.open:
+            return None
+        return Rejection(self.name, f"window {unit.queue} is not open", on_one(named(WINDOWS), unit.queue, ADD))
+
+    def reserve_unit(self, unit: QueueUnit, now_s: float, /) -> Rejection | None:
+        self.pods.setdefault(unit.queue, set()).update(pod.uid for pod in unit.pods)
+        return None
+
+    def release_pod(self, pod: PodInfo, queue: str, now_s: float, /) -> None:
+        self.pods[queue].remove(pod.uid)
+
+    def unit_order_key(self, unit: QueueUnit, /) -> tuple[Any, ...]:
+        return (len(unit.pods), unit.namespace)
+
+    def applied(self, resource: APIResource, wire: Mapping[str, Any], /) -> Iterable[ClusterEvent]:
+        name = wire["metadata"]["name"]
+        self.open.add(name)
+        return [ClusterEvent(named(WINDOWS), ADD, subjects=(name,))]
+
+    def removed(self, resource: APIResource, namespace: str, name: str, /) -> Iterable[ClusterEvent]:
+        self.open.discard(name)
+        return []

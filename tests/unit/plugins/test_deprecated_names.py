@@ -98,6 +98,10 @@ class Evicts(PostFilter):
 '''
 
 
+NEVER_OLD = ("QUEUE_RESERVATION", "QueueAdmissionPlugin", "QueueOrderPlugin", "QueueReservePlugin", "QueueUnit")
+"""Names that were added after the former module was deprecated."""
+
+
 @contextmanager
 def recorded() -> Iterator[list[warnings.WarningMessage]]:
     """The deprecation warnings of a block, all of them."""
@@ -133,7 +137,7 @@ def test_the_warning_names_the_file_that_imports_an_old_name() -> None:
 
 def test_no_old_name_is_forgotten_and_every_new_name_is_public() -> None:
     assert sorted(headgate.plugins.__all__) == sorted(OLD_NAMES)
-    assert sorted(framework.__all__) == sorted(OLD_NAMES.values())
+    assert sorted(framework.__all__) == sorted([*OLD_NAMES.values(), *NEVER_OLD])
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headgate.scheduling import framework, testing
-from headgate.scheduling.config.plugin_registry import METHODS
+from headgate.scheduling.config.plugin_registry import METHODS, QUEUE_METHODS
 from headgate.scheduling.framework import (
     APIResource,
     ClusterEvent,
@@ -20,15 +20,17 @@ from headgate.scheduling.framework import (
     PodInfo,
     PodLike,
     PodShape,
+    QueueUnit,
     Rejection,
     Unplaced,
 )
 from headgate.scheduling.framework.signature_checks import PARAMETERS
 
 ROOT = Path(__file__).parents[3]
-EXAMPLE = ROOT / "examples" / "plugins" / "hold-until"
 PAGE = (ROOT / "docs" / "plugins.md").read_text()
-BLOCK = re.compile(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```\n", re.DOTALL)
+BLOCK = r"<!-- {}: (\S+) -->\n```\w+\n(.*?)```\n"
+EXAMPLES = {"file": "hold-until", "file of queue-hours": "queue-hours"}
+"""By the word before the path of a file on the page."""
 CODE = re.compile(r"`([^`]+)`")
 
 
@@ -46,18 +48,20 @@ def named(heading: str) -> set[str]:
     return {name for cells in rows(heading) for name in CODE.findall(cells[0])}
 
 
-def test_the_page_contains_every_file_of_the_example() -> None:
-    shown = dict(BLOCK.findall(PAGE))
+@pytest.mark.parametrize("word", EXAMPLES)
+def test_the_page_contains_every_file_of_an_example(word: str) -> None:
+    shown = dict(re.findall(BLOCK.format(word), PAGE, re.DOTALL))
+    example = ROOT / "examples" / "plugins" / EXAMPLES[word]
     shipped = {
-        str(path.relative_to(EXAMPLE)): path.read_text()
-        for path in EXAMPLE.rglob("*")
+        str(path.relative_to(example)): path.read_text()
+        for path in example.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
     assert shown == shipped
 
 
 @pytest.mark.parametrize(
-    "shown", [PodInfo, PodShape, NodeInfo, Rejection, ClusterEvent, NodeChange, Unplaced, ObjectPatch]
+    "shown", [PodInfo, PodShape, NodeInfo, Rejection, ClusterEvent, NodeChange, Unplaced, ObjectPatch, QueueUnit]
 )
 def test_every_field_of_an_object_is_explained(shown: Any) -> None:
     assert named(f"### {shown.__name__}") == set(shown.__struct_fields__)
@@ -85,7 +89,7 @@ def test_every_method_is_documented_with_its_parameters() -> None:
     called = {f"{method}({', '.join(parameters)})" for method, parameters in PARAMETERS.items()}
     assert {each for each in shown if each.endswith(")")} == called
     points = {name for cells in rows("## Extension points") for name in CODE.findall(cells[0])}
-    assert METHODS.keys() <= points
+    assert METHODS.keys() | QUEUE_METHODS.keys() <= points
 
 
 def test_every_name_of_the_interface_is_on_the_page() -> None:

@@ -3,7 +3,6 @@ affected."""
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -38,37 +37,11 @@ from headgate.scheduling.framework import (
 from headgate.scheduling.framework.signature_checks import problems
 from headgate.scheduling.queue.sort_keys import QueueSortKeys
 from headgate.scheduling.testing import VirtualScheduler, a_node, a_pod
+from unit.plugins.hostile_values import RAISED, Recursive, recurse
 
 NAME = "Hostile"
 PODS = APIResource("", "v1", "pods", namespaced=True)
 KIND = APIResource("example.com", "v1", "things", namespaced=True)
-
-
-class Unprintable(Exception):
-    def __str__(self) -> str:
-        raise SystemExit("even this")
-
-
-class Recursive:
-    def __repr__(self) -> str:
-        return repr(self)
-
-
-def recurse(*args: Any) -> Any:
-    return recurse(*args)
-
-
-RAISED: dict[str, BaseException] = {
-    "SystemExit": SystemExit(1),
-    "KeyboardInterrupt": KeyboardInterrupt(),
-    "CancelledError": asyncio.CancelledError(),
-    "GeneratorExit": GeneratorExit(),
-    "StopIteration": StopIteration("stop"),
-    "MemoryError": MemoryError(),
-    "Unprintable": Unprintable(),
-    "a surrogate": ValueError("\ud800"),
-    "a long text": ValueError("x" * 10_000_000),
-}
 NEEDED: dict[str, dict[str, Any]] = {
     "reserve": {"unreserve": lambda self, pod, node_name: None},
     "filter": {"reads": READS_NODE, "reasons": lambda self, shape: ()},
@@ -551,7 +524,7 @@ def test_of_two_plugins_with_the_same_name_none_is_used() -> None:
     found = find_plugins([entry("Twice", "logging:Filterer"), entry("Twice", "logging:Handler")])
     assert found.builders == {}
     assert len(found.problems) == 2
-    assert all("has the name of one of another package" in each for each in found.problems)
+    assert all("another package has a plugin of this name" in each for each in found.problems)
 
 
 class Exits:

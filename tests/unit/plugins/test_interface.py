@@ -10,7 +10,7 @@ import pytest
 
 from headgate.scheduling import framework
 from headgate.scheduling.cluster.cluster import Cluster
-from headgate.scheduling.config.plugin_registry import METHODS, points_served
+from headgate.scheduling.config.plugin_registry import METHODS, QUEUE_METHODS, points_served
 from headgate.scheduling.config.scheduler_configuration import parse_configuration
 from headgate.scheduling.config.types import KubeSchedulerConfiguration
 from headgate.scheduling.framework import (
@@ -29,6 +29,9 @@ from headgate.scheduling.framework import (
     PreEnqueuePlugin,
     PreFilterPlugin,
     PreScorePlugin,
+    QueueAdmissionPlugin,
+    QueueOrderPlugin,
+    QueueReservePlugin,
     QueueSortPlugin,
     ReleasingPermitPlugin,
     ReservePlugin,
@@ -38,9 +41,21 @@ from headgate.scheduling.framework import (
     signature_checks,
 )
 from headgate.scheduling.plugins.registry import IN_TREE_PLUGINS
-from headgate.scheduling.testing import VirtualScheduler, a_node, a_pod
+from headgate.scheduling.testing import VirtualScheduler, a_node, a_pod, a_queue
 from unit.plugins import every_point
-from unit.plugins.every_point import POWERED, RACK, WINDOWS, Admission, Cheap, Evicts, Licences, Order, Racked, Racks
+from unit.plugins.every_point import (
+    POWERED,
+    RACK,
+    WINDOWS,
+    Admission,
+    Cheap,
+    Evicts,
+    Licences,
+    Order,
+    Racked,
+    Racks,
+    Shifts,
+)
 
 ROOT = Path(__file__).parents[3]
 FOREIGN = [Path(every_point.__file__), *sorted((ROOT / "examples" / "plugins").rglob("*.py"))]
@@ -69,6 +84,9 @@ PRE_BIND: PreBindPlugin = Licences()
 AWAITS: AwaitingPreBindPlugin = Licences()
 BIND: BindPlugin = Licences()
 POST_BIND: PostBindPlugin = Licences()
+QUEUE_ADMISSION: QueueAdmissionPlugin = Shifts()
+QUEUE_RESERVE: QueueReservePlugin = Shifts()
+QUEUE_ORDER: QueueOrderPlugin = Shifts()
 
 
 def every_plugin() -> list[Any]:
@@ -111,9 +129,9 @@ def test_every_name_of_the_interface_exists_and_is_listed_once() -> None:
 
 
 def test_the_plugins_here_serve_every_extension_point() -> None:
-    served = {point for each in every_plugin() for point in points_served(each)}
-    assert served == METHODS.keys()
-    methods = {name for each in every_plugin() for name in dir(each)}
+    served = {point for each in (*every_plugin(), Shifts()) for point in points_served(each)}
+    assert served == METHODS.keys() | QUEUE_METHODS.keys()
+    methods = {name for each in (*every_plugin(), Shifts()) for name in dir(each)}
     assert methods >= signature_checks.METHODS
 
 
@@ -235,3 +253,22 @@ def test_built_in_plugins_satisfy_the_contract_of_external_plugins() -> None:
     assert len(virtual) > 15
     problems = {name: signature_checks.problems(each, name) for name, each in virtual.items()}
     assert {name: found for name, found in problems.items() if found} == {}
+
+
+def test_a_watched_object_lets_in_the_units_of_one_queue() -> None:
+    shifts = Shifts()
+    virtual = VirtualScheduler(shifts)
+    virtual.apply_node(a_node("node-a"))
+    virtual.apply_queue(a_queue("day"), a_queue("night"))
+    virtual.apply_pod(a_pod("d", queue="day"), a_pod("n", queue="night", gated=True))
+    virtual.advance(5)
+    assert (virtual.node_of("d"), virtual.node_of("n")) == (None, None)
+    message = 'QueueAdmission plugin "Shifts": window night is not open'
+    assert virtual.events("n") == [f"QueueAdmissionRejected: {message}"]
+    virtual.apply(WINDOWS, {"metadata": {"name": "night"}, "spec": {"open": True}})
+    virtual.run()
+    assert (virtual.node_of("d"), virtual.node_of("n")) == (None, "node-a")
+    assert shifts.pods == {"night": {"uid-default-n"}}
+    virtual.delete_pod("n")
+    virtual.run()
+    assert shifts.pods == {"night": set()}

@@ -98,7 +98,7 @@ def test_a_long_wait_before_the_binding_and_its_timeout_name_the_plugin() -> Non
     scheduler = tried(a_plugin(awaited=returning(PreBindPending(own_update()))), seconds=11)
     assert message(scheduler).startswith('WaitingOnPreBind: PreBind plugin "Zoo": ')
     scheduler.advance(20)
-    expected = 'running PreBind plugin "Zoo": timed out waiting for what was asked for before binding'
+    expected = 'running PreBind plugin "Zoo": timed out waiting for the work that was started before binding'
     assert message(scheduler) == f"SchedulerError: {expected}"
 
 
@@ -212,7 +212,7 @@ def test_a_guard_that_fails_lets_the_event_pass_and_is_logged(matches: Callable[
     scheduler.apply_pod(a_pod("p", labels={"a": "b"}))
     scheduler.run()
     assert len(asked) == 2
-    assert [line.partition(":")[0] for line in scheduler.log] == ["plugin Zoo failed in matches of a guard"]
+    assert [line.partition(":")[0] for line in scheduler.log] == ["plugin Zoo failed in matches of a queueing hint"]
 
 
 def test_a_guard_may_return_numpy_booleans() -> None:

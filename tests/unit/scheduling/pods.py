@@ -61,7 +61,7 @@ def a_pod(name: str, **fields: Any) -> APod:
 
 
 class Allows:
-    """A PreEnqueue plugin that wants a label, and may be told to look again by some wakers."""
+    """A PreEnqueue plugin that requires a label, and may be called again after some events."""
 
     def __init__(
         self, label: str, wakers: tuple[ClusterEventWithHint, ...] | None = None, name: str = "Allows"
@@ -136,9 +136,9 @@ class Clocked:
         queued = self.queue.get(pod.uid)
         return None if queued is None else queued.state
 
-    def flush(self, after_s: float = 0.0) -> int:
+    def requeue_due(self, after_s: float = 0.0) -> int:
         self.now_s += after_s
-        return self.queue.flush(self.now_s)
+        return self.queue.requeue_due(self.now_s)
 
     def pending(self) -> tuple[int, int, int, int]:
         found = self.queue.counters.pending()

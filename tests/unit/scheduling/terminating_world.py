@@ -29,8 +29,10 @@ class TerminatingWorld(World):
     def start_scheduler(self, **document: Any) -> None:
         """A scheduler that knows the nodes and nothing else."""
         configuration, factories = configured((), **document)
-        queueing = QueueAdmissionSettings(day=lambda: EPOCH_S + self.now_s)
-        self.scheduler = Scheduler(configuration, factories, self.problems.append, queueing=queueing, spared=(QUOTA,))
+        queueing = QueueAdmissionSettings(time_of_day=lambda: EPOCH_S + self.now_s)
+        self.scheduler = Scheduler(
+            configuration, factories, self.problems.append, queueing=queueing, waiting_labels=(QUOTA,)
+        )
         for node in self.nodes:
             self.scheduler.node_applied(a_node(node, cpu="1"), self.now_s)
 

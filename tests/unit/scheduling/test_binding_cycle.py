@@ -89,7 +89,7 @@ class Courier:
         return WRITE if pod.name.startswith("parcel") else None
 
 
-def test_what_was_set_aside_is_given_back_when_a_later_plugin_refuses() -> None:
+def test_reservations_are_undone_when_a_later_plugin_rejects_the_pod() -> None:
     first, second = Books("First"), Books("Second", refuses="p")
     world = World(first, second)
     world.show(a_pod("p"), a_pod("q"))
@@ -101,7 +101,7 @@ def test_what_was_set_aside_is_given_back_when_a_later_plugin_refuses() -> None:
     assert world.taken("a") + world.taken("b") == 1
 
 
-def test_what_was_set_aside_is_given_back_when_the_binding_fails() -> None:
+def test_reservations_are_undone_when_the_binding_fails() -> None:
     books = Books()
     world = World(books)
     world.show(a_pod("p"))
@@ -116,10 +116,10 @@ def test_a_pod_waits_for_permission_and_goes_when_it_comes() -> None:
     world.show(a_pod("p"), a_pod("q"), a_pod("r"))
     world.step()
     assert world.binds.keys() == {"p", "q"}
-    assert world.taken("a") + world.taken("b") == 3  # the third waits with its room
+    assert world.taken("a") + world.taken("b") == 3  # the third waits and keeps its capacity
 
 
-def test_a_pod_that_waited_too_long_for_permission_is_turned_away() -> None:
+def test_a_pod_that_waits_too_long_for_permit_is_rejected() -> None:
     world = World(Pairs())
     world.show(a_pod("p"))
     assert world.step() == []
@@ -128,7 +128,7 @@ def test_a_pod_that_waited_too_long_for_permission_is_turned_away() -> None:
     assert world.taken("a") == 0
 
 
-def test_a_permit_plugin_may_turn_away_those_who_wait() -> None:
+def test_a_permit_plugin_may_reject_waiting_pods() -> None:
     world = World(Pairs())
     world.show(a_pod("p"), a_pod("q-never"))
     world.step(most=1)
@@ -138,7 +138,7 @@ def test_a_permit_plugin_may_turn_away_those_who_wait() -> None:
     assert world.statuses == {"never": f"{by}: never", "p": f"{by}: not today"}
 
 
-def test_a_pod_that_is_deleted_while_it_waits_leaves_its_room() -> None:
+def test_a_pod_that_is_deleted_while_it_waits_frees_its_capacity() -> None:
     books = Books()
     world = World(books, Pairs())
     world.show(a_pod("p"))
@@ -168,7 +168,7 @@ def test_what_has_to_be_written_is_written_before_the_binding_and_after_it() -> 
 
 
 @pytest.mark.parametrize("kind", ["write", "wait", "time"])
-def test_a_preparation_that_fails_gives_the_room_back(kind: str) -> None:
+def test_a_preparation_that_fails_frees_the_capacity(kind: str) -> None:
     orders = Orders()
     world = World(orders)
     world.show(a_pod("p"))
@@ -218,7 +218,7 @@ def bind_by(plugin: Courier) -> World:
     return World(known=[plugin], profiles=[{"plugins": points}])
 
 
-def test_a_write_of_a_bind_plugin_that_does_not_bind_is_told_after_a_while() -> None:
+def test_a_write_of_a_bind_plugin_that_does_not_bind_is_reported_after_a_while() -> None:
     world = bind_by(Courier())
     world.show(a_pod("parcel"), a_pod("parcel-2"))
     world.step()

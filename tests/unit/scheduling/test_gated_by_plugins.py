@@ -36,7 +36,7 @@ def notes(world: World) -> list[tuple[str, str, str]]:
     return [(each.type, each.reason, each.message) for each in world.effects if isinstance(each, EmitPodEvent)]
 
 
-def test_the_reason_of_a_rejection_is_told_in_the_condition_and_in_an_event() -> None:
+def test_the_reason_of_a_rejection_is_in_the_condition_and_in_an_event() -> None:
     world = World(Holds())
     world.show(a_pod("p", labels={"hold": "maintenance"}))
     told(world)
@@ -46,7 +46,7 @@ def test_the_reason_of_a_rejection_is_told_in_the_condition_and_in_an_event() ->
     assert told(world) == []
 
 
-def test_an_exception_is_told_in_the_condition_in_an_event_and_in_the_log() -> None:
+def test_an_exception_is_in_the_condition_in_an_event_and_in_the_log() -> None:
     world = World(Holds())
     world.show(a_pod("p", labels={"hold": "raise"}), a_pod("free"))
     world.step()
@@ -59,7 +59,7 @@ def test_an_exception_is_told_in_the_condition_in_an_event_and_in_the_log() -> N
     assert problem.startswith("plugin Holds failed in pre_enqueue on pod default/p: ValueError: no such calendar at ")
 
 
-def test_a_pod_that_is_held_for_a_moment_only_is_not_told_of() -> None:
+def test_a_pod_that_is_held_for_a_moment_only_gets_no_event() -> None:
     world = World(Holds())
     world.show(a_pod("p", labels={"hold": "maintenance"}))
     assert world.step() == []
@@ -88,7 +88,7 @@ def test_a_plugin_that_begins_to_fail_is_an_event_of_its_own() -> None:
     assert [reason for _, reason, _ in notes(world)] == ["FailedScheduling"]
 
 
-def test_a_pod_that_is_held_after_it_was_tried_is_told_of() -> None:
+def test_a_pod_that_is_held_after_it_was_tried_gets_an_event() -> None:
     world = World(Holds())
     world.show(a_pod("p", {"cpu": "100"}))
     world.step()
@@ -108,7 +108,7 @@ def test_what_the_api_shows_already_is_not_written_again_after_a_restart() -> No
     assert told(world) == []
 
 
-def test_a_pod_with_scheduling_gates_keeps_their_condition_and_the_plugin_is_told_when_they_are_gone() -> None:
+def test_a_pod_with_scheduling_gates_keeps_their_condition_and_gets_that_of_the_plugin_without_them() -> None:
     world = World(Holds())
     world.show(a_pod("p", labels={"hold": "maintenance"}, schedulingGates=GATES))
     told(world)
@@ -118,7 +118,7 @@ def test_a_pod_with_scheduling_gates_keeps_their_condition_and_the_plugin_is_tol
     assert world.statuses == {"p": REJECTED + "maintenance"}
 
 
-def test_a_pod_whose_place_in_the_order_cannot_be_told_is_visible_as_well() -> None:
+def test_a_pod_without_an_order_key_gets_a_condition_as_well() -> None:
     class Sorts:
         name = "Sorts"
 
@@ -132,7 +132,7 @@ def test_a_pod_whose_place_in_the_order_cannot_be_told_is_visible_as_well() -> N
     assert 'plugin "Sorts": order_key: InvalidPluginResult: returned None instead of a tuple' in world.statuses["p"]
 
 
-def test_many_held_pods_are_told_of_at_the_pace_of_notices() -> None:
+def test_events_of_many_held_pods_are_limited_per_hour() -> None:
     world = World(Holds())
     world.show(*(a_pod(f"p{i}", labels={"hold": "maintenance"}) for i in range(50)))
     world.step()

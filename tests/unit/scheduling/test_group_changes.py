@@ -38,7 +38,7 @@ def a_gang_without_a_node(minimum: int = 2, size: int = 2, **spec: Any) -> Termi
     return cluster
 
 
-def a_gang_that_waits_for_room(minimum: int = 2) -> TerminatingCluster:
+def a_gang_that_waits_for_terminating_pods(minimum: int = 2) -> TerminatingCluster:
     """Two nodes whose pods terminate, and a gang of two that was promised both."""
     cluster = TerminatingCluster(TWO, [a_queue("q", "40"), a_queue("p", "40")], [a_group("g", minimum)])
     for node in TWO:
@@ -84,11 +84,11 @@ def test_a_gang_that_lost_a_pod_is_tried_at_once_when_its_minimum_is_lowered() -
     assert (cluster.node_of("g1"), cluster.node_of("g2")) == ("a", "a")
 
 
-def test_a_gang_whose_new_pod_has_no_room_in_the_queue_waits_for_its_queue_and_keeps_no_share() -> None:
+def test_a_gang_whose_new_pod_does_not_fit_in_the_queue_waits_for_its_queue_and_keeps_no_capacity() -> None:
     cluster = a_gang_without_a_node(3, 3)
     cluster.delete("g3")
     cluster.create(a_queued_pod("g3", 19, group="g", nodeSelector=NOWHERE))
-    assert_short(cluster, "g1", "g2", text="queue q has no room for 23 cpu")
+    assert_short(cluster, "g1", "g2", text="queue q has no capacity for 23 cpu")
     assert (cluster.reason("g3"), reserved(cluster)) == ("SchedulingGated", 0)
     cluster.create(a_queued_pod("next", 20, nodeSelector=NOWHERE))
     assert reserved(cluster) == 20, "the share goes to the next"
@@ -98,7 +98,7 @@ def test_a_gang_whose_new_pod_has_no_room_in_the_queue_waits_for_its_queue_and_k
     assert (cluster.node_of("g1"), cluster.node_of("g2")) == ("a", "a")
 
 
-def test_a_pod_that_leaves_its_group_and_comes_back_on_a_node_lets_the_other_start() -> None:
+def test_a_pod_that_leaves_its_group_and_joins_it_again_on_a_node_lets_the_other_start() -> None:
     cluster = a_gang_without_a_node()
     cluster.set_group(a_group("h", 1))
     cluster.move("g2", "h")
@@ -111,7 +111,7 @@ def test_a_pod_that_leaves_its_group_and_comes_back_on_a_node_lets_the_other_sta
 
 
 def test_a_gang_that_lost_its_nominations_is_tried_at_once_when_one_pod_is_enough() -> None:
-    cluster = a_gang_that_waits_for_room()
+    cluster = a_gang_that_waits_for_terminating_pods()
     cluster.delete("g2")
     cluster.settle()
     assert_short(cluster, "g1", text="has 1 pods and needs 2")
@@ -123,7 +123,7 @@ def test_a_gang_that_lost_its_nominations_is_tried_at_once_when_one_pod_is_enoug
     assert cluster.node_of("g1") == "a"
 
 
-def test_a_group_that_is_deleted_and_created_in_another_queue_is_let_in_there_and_tried_at_once() -> None:
+def test_a_group_that_is_deleted_and_created_in_another_queue_is_admitted_there_and_tried_at_once() -> None:
     cluster = a_gang_without_a_node()
     cluster.remove_group("g")
     assert_short(cluster, "g1", "g2", text="its PodGroup g does not exist")
@@ -166,7 +166,7 @@ def test_members_on_nodes_are_not_touched_when_the_minimum_is_raised() -> None:
     assert cluster.node_of("g3")
 
 
-def test_a_gang_whose_minimum_is_raised_takes_the_missing_pod_in_if_the_queue_has_room_and_keeps_its_promises() -> None:
+def test_a_gang_with_a_raised_minimum_keeps_its_promises_if_the_queue_has_capacity_for_the_missing_pod() -> None:
     cluster = a_gang_without_a_node()
     stamps = [cluster.pods[name]["metadata"]["annotations"][STAMP] for name in ("g1", "g2")]
     cluster.scheduler.object_applied(POD_GROUPS, a_group("g", 3), cluster.now_s)
@@ -175,8 +175,8 @@ def test_a_gang_whose_minimum_is_raised_takes_the_missing_pod_in_if_the_queue_ha
     assert {cluster.reason(name) for name in ("g1", "g2", "g3")} == {"Unschedulable"}
 
 
-def test_a_raised_minimum_ends_the_nominations_of_its_gang_and_others_wait_for_that_room() -> None:
-    cluster = a_gang_that_waits_for_room()
+def test_a_raised_minimum_ends_the_nominations_of_its_gang_and_other_pods_get_these_nodes() -> None:
+    cluster = a_gang_that_waits_for_terminating_pods()
     cluster.create(a_queued_pod("n1", 8))
     assert cluster.reason("n1") == "Unschedulable"
     cluster.set_group(a_group("g", 3))
@@ -203,7 +203,7 @@ def test_a_pod_that_is_resized_while_it_waits_for_terminating_pods_is_judged_aga
 
 
 def test_a_pod_of_a_pod_profile_that_is_resized_while_it_waits_is_judged_again_at_once() -> None:
-    cluster = TerminatingCluster({"a": 8}, by_queues=False, all_wait=True)
+    cluster = TerminatingCluster({"a": 8}, by_queues=False, all_profiles_wait=True)
     cluster.run_pod("old", 8, "a", terminationGracePeriodSeconds=3600)
     cluster.delete("old", stops_after_s=math.inf)
     cluster.create(a_queued_pod("n1", 8, "plain"))
@@ -213,14 +213,14 @@ def test_a_pod_of_a_pod_profile_that_is_resized_while_it_waits_is_judged_again_a
 
 
 def test_a_gang_is_judged_again_whole_when_one_of_its_pods_is_resized() -> None:
-    cluster = a_gang_that_waits_for_room()
+    cluster = a_gang_that_waits_for_terminating_pods()
     cluster.resize("g2", 9)
     for name in ("g1", "g2"):
         assert (cluster.reason(name), cluster.promise(name)) == ("Unschedulable", "")
 
 
-def test_while_one_pod_of_a_gang_asks_its_queue_for_more_the_others_are_no_shortage_and_keep_no_room() -> None:
-    cluster = a_gang_that_waits_for_room()
+def test_while_one_pod_of_a_gang_asks_its_queue_for_more_the_others_wait_for_it_and_keep_no_nomination() -> None:
+    cluster = a_gang_that_waits_for_terminating_pods()
     cluster.resize("g2", 100)
     for name in ("g1", "g2"):
         assert (cluster.reason(name), cluster.promise(name)) == ("WaitingForQueue", ""), name
@@ -229,7 +229,7 @@ def test_while_one_pod_of_a_gang_asks_its_queue_for_more_the_others_are_no_short
     assert {cluster.promise("g1"), cluster.promise("g2")} == {"a", "b"}
 
 
-def test_a_scheduler_that_starts_anew_ends_the_promises_of_a_gang_that_is_not_whole() -> None:
+def test_a_restarted_scheduler_revokes_the_promises_of_an_incomplete_gang() -> None:
     cluster = a_gang_without_a_node()
     cluster.groups["g"] = a_group("g", 3)
     cluster.start()

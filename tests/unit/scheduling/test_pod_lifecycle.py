@@ -250,7 +250,7 @@ def test_an_event_moves_a_pod_in_the_queue(step: Step, target: PodState | None, 
         case PodEvent.ACTIVATED:
             walk.queue.activate([POD], walk.world.now_s)
         case PodEvent.BACKOFF_OVER:
-            walk.queue.flush(walk.world.now_s + 100.0)
+            walk.queue.requeue_due(walk.world.now_s + 100.0)
         case _:
             walk.world.remove("p")
     assert step in taken
@@ -276,7 +276,7 @@ def test_a_pod_is_popped_or_taken_with_its_group(step: Step, target: PodState | 
 
 
 @each_entry(*BINDING)
-def test_a_pod_goes_on_in_its_binding_cycle(step: Step, target: PodState | None, taken: set[Step]) -> None:
+def test_a_pod_continues_in_its_binding_cycle(step: Step, target: PodState | None, taken: set[Step]) -> None:
     state, event, _ = step
     walk = Walk()
     script = walk.script
@@ -364,7 +364,7 @@ def test_a_transition_that_the_table_does_not_have_is_an_error() -> None:
         next_state(PodState.GATED, PodEvent.POPPED)
 
 
-def test_an_entry_of_the_table_stands_once_and_every_state_is_explained_and_can_be_left() -> None:
+def test_every_table_entry_is_unique_and_every_state_is_explained_and_can_be_left() -> None:
     steps = [step for step, _ in entries(*PodEvent)]
     assert len(steps) == len(set(steps))
     assert set(MEANINGS) == set(PodState) == QUEUED | IN_FLIGHT

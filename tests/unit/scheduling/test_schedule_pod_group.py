@@ -44,7 +44,7 @@ def test_none_is_called_unschedulable_before_the_removals_of_the_minimum_are_con
     assert world.statuses.keys() == {"g-0", "g-1", "g-2"}
 
 
-def test_when_room_comes_the_gang_goes_and_what_does_not_fit_then_waits_alone() -> None:
+def test_a_gang_is_bound_when_a_node_is_added_and_a_pod_beyond_its_minimum_waits_alone() -> None:
     world = a_world(3, "1")
     lift_all(world)
     world.scheduler.node_applied(a_node("b", cpu="1"), world.now_s)
@@ -65,7 +65,7 @@ def test_a_gang_of_one_is_as_good_as_a_pod_without_a_group() -> None:
 
 
 def test_a_member_that_succeeded_counts_for_its_gang_until_it_is_deleted() -> None:
-    """Else whoever comes for one that failed would wait for a gang that can never be whole again."""
+    """Otherwise the replacement of a failed pod would wait for a gang that can never be complete again."""
     world = QueuedWorld(a_queue("q", "8"))
     world.show_groups(a_group("g", 2))
     done = a_gated_pod("g-0", group="g", gates=(), nodeName="a")

@@ -43,7 +43,7 @@ PREEMPTION = (
 )
 
 
-def test_room_is_not_given_away_twice_while_a_binding_is_under_way() -> None:
+def test_capacity_is_not_used_twice_while_a_binding_is_in_progress() -> None:
     world = World(nodes=[a_node("a", cpu="4")])
     world.show(a_pod("p", CPU), a_pod("q", CPU))
     world.step()
@@ -52,7 +52,7 @@ def test_room_is_not_given_away_twice_while_a_binding_is_under_way() -> None:
 
 
 @pytest.mark.parametrize("result", [WriteResult.REFUSED, WriteResult.LATER])
-def test_a_binding_that_fails_gives_the_room_back_and_the_pod_waits_a_while(result: WriteResult) -> None:
+def test_a_binding_that_fails_frees_the_capacity_and_the_pod_waits_for_its_back_off(result: WriteResult) -> None:
     world = World()
     world.show(a_pod("p", CPU))
     world.step()
@@ -64,7 +64,7 @@ def test_a_binding_that_fails_gives_the_room_back_and_the_pod_waits_a_while(resu
     assert world.binds == {"p": "a"}
 
 
-def test_a_binding_of_unknown_outcome_is_repeated_on_the_same_node_and_keeps_its_room() -> None:
+def test_a_binding_of_unknown_outcome_is_repeated_on_the_same_node_and_keeps_its_capacity() -> None:
     world = World()
     world.show(a_pod("p", CPU))
     world.step()
@@ -91,7 +91,7 @@ def test_the_watch_may_settle_a_binding_of_unknown_outcome() -> None:
     assert len(world.scheduler.bindings) == len(world.scheduler.queue) == 0
 
 
-def test_a_pod_that_somebody_else_bound_is_theirs() -> None:
+def test_a_pod_that_another_client_bound_leaves_the_queue() -> None:
     world = World()
     world.show(a_pod("p", CPU))
     world.step()
@@ -103,7 +103,7 @@ def test_a_pod_that_somebody_else_bound_is_theirs() -> None:
 
 
 @pytest.mark.parametrize("then", [WriteResult.TAKEN, WriteResult.LATER, WriteResult.REFUSED])
-def test_room_that_may_be_taken_is_given_to_nobody_whatever_a_later_attempt_is_told(then: WriteResult) -> None:
+def test_capacity_of_a_binding_with_an_unknown_outcome_stays_assumed_after_a_later_attempt(then: WriteResult) -> None:
     world = World(nodes=[a_node("a", cpu="4")])
     world.show(a_pod("p", CPU), a_pod("q", CPU))
     world.step()
@@ -121,7 +121,7 @@ def test_room_that_may_be_taken_is_given_to_nobody_whatever_a_later_attempt_is_t
     assert len(world.scheduler.bindings) == 0
 
 
-def test_a_pod_that_somebody_else_bound_elsewhere_leaves_its_room_to_those_who_wait() -> None:
+def test_a_pod_that_another_client_bound_to_another_node_frees_its_assumed_capacity() -> None:
     world = World(nodes=[a_node("a", cpu="4"), a_node("b", cpu="1")])
     world.show(a_pod("p", CPU), a_pod("q", CPU))
     world.step()
@@ -131,7 +131,7 @@ def test_a_pod_that_somebody_else_bound_elsewhere_leaves_its_room_to_those_who_w
     assert world.binds == {"q": "a"}
 
 
-def test_a_node_that_comes_back_has_the_pods_that_are_on_their_way_to_it() -> None:
+def test_a_node_that_is_added_again_has_the_pods_that_are_being_bound_to_it() -> None:
     world = World(nodes=[a_node("a", cpu="4")])
     world.show(a_pod("p", CPU))
     world.step()
@@ -146,7 +146,7 @@ def test_a_node_that_comes_back_has_the_pods_that_are_on_their_way_to_it() -> No
     assert world.step(after_s=60) == []
 
 
-def test_a_node_that_comes_back_has_room_again_if_a_pod_did_not_get_there() -> None:
+def test_a_node_that_is_added_again_has_its_capacity_free_if_a_binding_to_it_failed() -> None:
     world = World(nodes=[a_node("a", cpu="4")])
     world.show(a_pod("p", CPU))
     world.step()
@@ -198,7 +198,7 @@ def test_a_pod_that_is_being_deleted_is_not_tried() -> None:
     assert world.step() == []
 
 
-def test_a_pod_that_has_run_frees_its_room() -> None:
+def test_a_pod_that_has_ended_frees_its_capacity() -> None:
     world = World(nodes=[a_node("a", cpu="4")])
     done = a_pod("done", CPU)
     world.show_bound(done, "a")
@@ -221,7 +221,7 @@ def test_a_gated_pod_is_tried_when_its_last_gate_goes_and_never_called_unschedul
     assert set(world.statuses) == {"p"}
 
 
-def test_a_pod_that_is_gated_for_ten_seconds_is_told_of_once_with_its_gates() -> None:
+def test_a_pod_that_is_gated_for_ten_seconds_gets_one_event_with_its_gates() -> None:
     world = World()
     world.show(a_pod("p", schedulingGates=GATES), a_pod("q", schedulingGates=GATES))
     assert world.step(after_s=9.9) == []
@@ -245,7 +245,7 @@ def gated_events(world: World) -> int:
 
 def test_events_about_gated_pods_are_limited_and_the_others_counted() -> None:
     world = World()
-    world.scheduler = Scheduler(*configured(()), gated_events=36)
+    world.scheduler = Scheduler(*configured(()), gated_events_per_hour=36)
     world.show(*(a_pod(f"p{number}", schedulingGates=GATES) for number in range(100)))
     assert gated_events(world) == 36
     assert b"headgate_gated_pod_events_withheld_total 64\n" in world.scheduler.metrics_exposition(world.now_s)
@@ -256,7 +256,7 @@ def test_events_about_gated_pods_are_limited_and_the_others_counted() -> None:
 
 def test_events_about_gated_pods_can_be_switched_off() -> None:
     world = World()
-    world.scheduler = Scheduler(*configured(()), gated_events=0)
+    world.scheduler = Scheduler(*configured(()), gated_events_per_hour=0)
     world.show(a_pod("p", schedulingGates=GATES))
     assert gated_events(world) == 0
 
@@ -267,7 +267,7 @@ def test_by_default_no_more_than_a_thousand_events_about_gated_pods_come_out_at_
     assert 1000 <= gated_events(world) <= 1020  # a few more as time goes by
 
 
-def test_many_gated_pods_are_told_of_at_a_pace() -> None:
+def test_events_of_many_gated_pods_are_limited() -> None:
     world = World()
     names = [f"p{number}" for number in range(100)]
     world.show(*(a_pod(name, schedulingGates=GATES) for name in names))
@@ -312,7 +312,7 @@ def test_without_any_node_pods_are_tried_again_and_again() -> None:
     assert world.where("p") is PodState.ERROR_BACKOFF
 
 
-def test_objects_that_cannot_be_read_are_reported_and_the_others_go_on() -> None:
+def test_objects_that_cannot_be_read_are_reported_and_the_others_are_scheduled() -> None:
     world = World()
     world.show({"metadata": {"name": "odd", "namespace": "default"}}, a_pod("p"))
     world.scheduler.node_applied(a_node("odd", cpu="-1"), world.now_s)
@@ -323,7 +323,7 @@ def test_objects_that_cannot_be_read_are_reported_and_the_others_go_on() -> None
     assert all("odd" in problem for problem in world.problems[:2])
 
 
-def test_a_pod_that_nothing_can_help_is_told_once_and_not_again_because_we_wrote_so() -> None:
+def test_a_pod_that_no_event_can_help_gets_one_condition_and_no_retry_after_that_write() -> None:
     world = World()
     pods = (a_pod("odd", {"cpu": "1E"}), a_pod("devices", CPU, resourceClaims=[{"name": "gpu"}]))
     world.show(*pods)
@@ -338,7 +338,7 @@ def test_a_pod_that_nothing_can_help_is_told_once_and_not_again_because_we_wrote
     assert world.binds == {"odd": "a"}
 
 
-def test_an_impossible_amount_is_told_to_its_pod_and_to_nobody_else() -> None:
+def test_an_impossible_amount_is_reported_on_its_pod_only() -> None:
     world = World()
     world.show(a_pod("odd", {"cpu": "1e300"}), a_pod("p"))
     world.step()

@@ -1,7 +1,8 @@
-"""The change log of a node matrix: changes of its rows, in order, for readers that keep results.
+"""Change logs: a bounded list of changes, in order, for readers that keep results. The node matrix has one.
 
 A reader keeps the position it has read and asks for the entries after it. The log is bounded: a reader that is too far
-behind gets None and recomputes everything, which is then cheaper. There is one entry per change of one row.
+behind gets None and recomputes everything, which is then cheaper. In the log of the node matrix there is one entry per
+change of one row (:class:`NodeChange`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Entry = TypeVar("Entry")
 class NodeChange(msgspec.Struct, frozen=True, gc=False):
     """``pod`` was added (``sign`` +1) or removed (-1); without a pod the node itself was added, removed or updated.
 
-    ``relabels``: more than the node's amounts or images changed, so its topology domains may be others."""
+    ``relabels``: labels or taints of the node changed, so it may be in other topology domains."""
 
     row: int
     pod: PodInfo | None = None
@@ -29,10 +30,12 @@ class NodeChange(msgspec.Struct, frozen=True, gc=False):
 
 
 class ChangeLog(Generic[Entry]):
+    """``position``: the number of entries that were ever added."""
+
     def __init__(self, kept: int = _MAX_ENTRIES) -> None:
-        self._kept = kept
+        self._max_entries = kept
         self._entries: list[Entry] = []
-        self._first = 0
+        self._first = 0  # the position of the first entry that is kept
 
     @property
     def position(self) -> int:
@@ -40,9 +43,9 @@ class ChangeLog(Generic[Entry]):
 
     def add(self, change: Entry) -> None:
         self._entries.append(change)
-        if len(self._entries) > 2 * self._kept:
-            del self._entries[: self._kept]
-            self._first += self._kept
+        if len(self._entries) > 2 * self._max_entries:
+            del self._entries[: self._max_entries]
+            self._first += self._max_entries
 
     def since(self, position: int) -> list[Entry] | None:
         """The entries after this position; ``None`` if the log does not reach back that far."""

@@ -1,9 +1,9 @@
 """Terms of affinity and anti-affinity that pods on nodes have towards incoming pods, as an index.
 
-Such terms apply in both directions: a pod without terms of its own is still repelled or attracted by the terms of
-existing pods. Equal terms are one entry, however many pods have them, with the rows of those pods. Entries are indexed
-by a label that the term requires, so an incoming pod is compared only with terms that can match it. The plugin decides
-what a match means for a node (``scheduling/plugins/interpodaffinity/plugin.py``).
+Such terms apply in both directions: the terms of pods on nodes also affect an incoming pod that has no terms itself.
+Equal terms are one entry, however many pods have them, with the rows of those pods. Entries are indexed by a label that
+the term requires, so an incoming pod is compared only with terms that can match it. The plugin decides what a match
+means for a node (``scheduling/plugins/interpodaffinity/plugin.py``).
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from headgate.kube.labels import VALUE_OPERATORS
 from headgate.scheduling.cache.pod_fields import AffinityTerm
 from headgate.scheduling.cache.pod_shape import PodShape
 
-Role = Literal["attracts", "repels", "likes", "dislikes"]
-ATTRACTS: Final[Role] = "attracts"
-REPELS: Final[Role] = "repels"
-LIKES: Final[Role] = "likes"
-DISLIKES: Final[Role] = "dislikes"
+Role = Literal["required affinity", "required anti-affinity", "preferred affinity", "preferred anti-affinity"]
+"""The list of the pod spec that the term is from."""
+REQUIRED_AFFINITY: Final[Role] = "required affinity"
+REQUIRED_ANTI_AFFINITY: Final[Role] = "required anti-affinity"
+PREFERRED_AFFINITY: Final[Role] = "preferred affinity"
+PREFERRED_ANTI_AFFINITY: Final[Role] = "preferred anti-affinity"
 
 _Bucket = tuple[str | None, tuple[str, str] | None]
+"""A part of the index: the terms that can match pods of one namespace (None: of any) with one label (None: any)."""
 
 
 class ExistingTerm(msgspec.Struct, frozen=True, eq=False, weakref=True):
-    """Equal only to itself: interned."""
+    """A term of pods on nodes. Interned: equal terms are the same object."""
 
     number: int
     role: Role
@@ -40,7 +42,7 @@ class ExistingTermIndex:
     def __init__(self) -> None:
         self.version = 0
         """Increases when the first pod with a term is added or the last one is removed."""
-        self.repelling_keys: Counter[str] = Counter()
+        self.required_anti_affinity_keys: Counter[str] = Counter()
         """The number of required anti-affinity terms per topology key."""
         self._interned: WeakValueDictionary[tuple[Role, AffinityTerm], ExistingTerm] = WeakValueDictionary()
         self._by_shape: WeakKeyDictionary[PodShape, tuple[ExistingTerm, ...]] = WeakKeyDictionary()
@@ -56,10 +58,10 @@ class ExistingTermIndex:
         found = self._by_shape.get(shape)
         if found is None:
             terms_by_role: tuple[tuple[Role, tuple[AffinityTerm, ...]], ...] = (
-                (ATTRACTS, shape.affinity.required),
-                (REPELS, shape.anti_affinity.required),
-                (LIKES, shape.affinity.preferred),
-                (DISLIKES, shape.anti_affinity.preferred),
+                (REQUIRED_AFFINITY, shape.affinity.required),
+                (REQUIRED_ANTI_AFFINITY, shape.anti_affinity.required),
+                (PREFERRED_AFFINITY, shape.affinity.preferred),
+                (PREFERRED_ANTI_AFFINITY, shape.anti_affinity.preferred),
             )
             found = self._by_shape[shape] = tuple(
                 self._intern(role, term) for role, terms in terms_by_role for term in terms
@@ -112,18 +114,18 @@ class ExistingTermIndex:
 
     def _index_term(self, existing_term: ExistingTerm) -> None:
         self.version += 1
-        if existing_term.role == REPELS:
-            self.repelling_keys[existing_term.term.topology_key] += 1
+        if existing_term.role == REQUIRED_ANTI_AFFINITY:
+            self.required_anti_affinity_keys[existing_term.term.topology_key] += 1
         for bucket in _buckets(existing_term.term):
             self._buckets.setdefault(bucket, {})[existing_term] = None
 
     def _unindex_term(self, existing_term: ExistingTerm) -> None:
         self.version += 1
-        if existing_term.role == REPELS:
+        if existing_term.role == REQUIRED_ANTI_AFFINITY:
             key = existing_term.term.topology_key
-            self.repelling_keys[key] -= 1
-            if not self.repelling_keys[key]:
-                del self.repelling_keys[key]
+            self.required_anti_affinity_keys[key] -= 1
+            if not self.required_anti_affinity_keys[key]:
+                del self.required_anti_affinity_keys[key]
         for bucket in _buckets(existing_term.term):
             del self._buckets[bucket][existing_term]
             if not self._buckets[bucket]:

@@ -22,6 +22,7 @@ Ids = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 
 ABSENT: Final = -1
+"""The id for a row whose node lacks the label."""
 
 
 class LabelColumn:
@@ -117,6 +118,7 @@ class LabelColumns:
             column.set(row, None)
 
     def _count(self, labels: Mapping[str, str], sign: int) -> None:
+        """Count a node with these labels (+1), or no longer (-1)."""
         for key in labels:
             number = self._nodes_with.get(key, 0) + sign
             if number:
@@ -156,6 +158,7 @@ class LabelColumns:
         return mask
 
     def required(self, wanted: RequiredNodeAffinity, rows: Rows | None, size: int) -> Mask:
+        """The rows whose nodes match the node selector and the required node affinity of a pod."""
         mask = self.selected(wanted.labels, rows, size)
         return mask if wanted.affinity is None else mask & self.any_term(wanted.affinity, rows, size)
 

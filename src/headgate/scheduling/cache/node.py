@@ -34,23 +34,23 @@ class NodeInfo(msgspec.Struct, frozen=True):
     images: tuple[ContainerImage, ...] = ()
 
 
-def read_node(wire: Mapping[str, Any]) -> NodeInfo | str:
-    """The node, or why it cannot be used."""
+def read_node(obj: Mapping[str, Any]) -> NodeInfo | str:
+    """The node, or a text that says why it cannot be used."""
     try:
-        return _read(wire)
+        return _read(obj)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         return f"cannot be read: {error!r}"
 
 
-def _read(wire: Mapping[str, Any]) -> NodeInfo | str:
-    metadata = wire["metadata"]
-    spec = wire.get("spec") or {}
-    status = wire.get("status") or {}
+def _read(obj: Mapping[str, Any]) -> NodeInfo | str:
+    metadata = obj["metadata"]
+    spec = obj.get("spec") or {}
+    status = obj.get("status") or {}
     listed = status.get("allocatable") or {}
     if problem := find_problem(listed, "status.allocatable", MAX_NODE_AMOUNT):
         return problem
     amounts = {name: quantity.amount(value) for name, value in listed.items()}
-    allocatable = as_units(amounts.items())
+    allocatable = as_units(amounts)
     allocatable[PODS] = amounts.get(PODS, quantity.ZERO).value()
     return NodeInfo(
         name=metadata["name"],

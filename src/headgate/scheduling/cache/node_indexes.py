@@ -46,6 +46,8 @@ class PortIndex:
 
 
 class ImageState:
+    """An image: its size, and the rows of the nodes that have it."""
+
     __slots__ = ("rows", "size_bytes")
 
     def __init__(self, size_bytes: int) -> None:

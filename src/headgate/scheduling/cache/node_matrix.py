@@ -1,7 +1,7 @@
 """The node matrix: a row for every node, a column for every value that plugins read, updated by events.
 
 :meth:`NodeMatrix.node_applied` and ``node_removed`` update nodes, ``pod_applied`` and ``pod_removed`` the pods on them.
-A pod that was just given a node is *assumed* there until the API server shows it (:meth:`NodeMatrix.confirm`, or
+A pod that got a node is *assumed* there until the API server shows it (:meth:`NodeMatrix.confirm`, or
 ``pod_applied``) or its binding fails (:meth:`NodeMatrix.forget`). Each change touches one row and is recorded in
 ``log``, so that readers with kept results recompute only that row. Invalid objects are ignored with a reason.
 ``scheduling/framework/scheduling_cycle.py`` finds nodes for pods.
@@ -27,12 +27,14 @@ from headgate.scheduling.cache.resource_columns import ResourceColumns, Rows
 
 T = TypeVar("T", bound=np.generic)
 NodeIndex = NewType("NodeIndex", int)
-"""A row. Rows of deleted nodes are reused."""
+"""The number of a row. Rows of deleted nodes are reused."""
 
 NO_NODE: Final = 'bound to node "{}", which is not known'
 
 
 class NodeMatrix:
+    """All nodes with their pods. Public for plugins, which only read it."""
+
     def __init__(self, capacity: int = 64) -> None:
         self.columns = ResourceColumns(capacity)
         self.labels = LabelColumns(capacity)
@@ -64,7 +66,7 @@ class NodeMatrix:
         self._pods_on: list[dict[str, PodInfo]] = [{} for _ in range(capacity)]
         self._row_of_pod: dict[str, NodeIndex] = {}
         self._assumed: set[str] = set()
-        self._orphans: dict[str, dict[str, PodInfo]] = {}
+        self._orphans: dict[str, dict[str, PodInfo]] = {}  # by node name: pods of nodes that are not known
         self._node_of_orphan: dict[str, str] = {}
         self._label_groups: LabelGroupIndex | None = None
         self._taint_set_of: dict[tuple[tuple[str, str, str], ...], int] = {(): 0}
@@ -98,10 +100,11 @@ class NodeMatrix:
         return "" if node is None else node.name
 
     def pods_on(self, row: int) -> Mapping[str, PodInfo]:
-        """By uid, assumed pods included."""
+        """The pods on the node of a row, by uid, assumed pods included."""
         return self._pods_on[row]
 
     def home(self, uid: str) -> NodeIndex | None:
+        """The row of the pod's node; None if the pod has no known node."""
         return self._row_of_pod.get(uid)
 
     def node_of(self, uid: str) -> str:
@@ -130,7 +133,7 @@ class NodeMatrix:
 
     @property
     def rank(self) -> Rows:
-        """Per row the position of its name in that order."""
+        """Per row the position of its name in the order of names."""
         self._update_order()
         return self._rank
 
@@ -169,7 +172,8 @@ class NodeMatrix:
         return row
 
     def node_refused(self, name: str, reason: str) -> None:
-        """The node is invalid (``read_node`` returned the reason): no pod is scheduled there until it is valid."""
+        """The node is invalid, for the reason that ``read_node`` returned: no pod is scheduled there until it is
+        valid."""
         self.node_removed(name)
         self.ignored_objects[f"node/{name}"] = reason
 
@@ -234,17 +238,17 @@ class NodeMatrix:
         if pod.terminal or not pod.node_name:
             self.pod_removed(pod.uid)
             return
-        wanted = self._row_of.get(pod.node_name)
+        new_row = self._row_of.get(pod.node_name)
         if row is not None:
             old = self._pods_on[row][pod.uid]
-            if row == wanted and old.shape is pod.shape:
+            if row == new_row and old.shape is pod.shape:
                 self._replace(row, old, pod)
                 return
         self.pod_removed(pod.uid)
-        if wanted is None:
+        if new_row is None:
             self._add_orphan(pod)
         else:
-            self._add_pod(wanted, pod)
+            self._add_pod(new_row, pod)
 
     def _replace(self, row: NodeIndex, old: PodInfo, pod: PodInfo) -> None:
         """Replace a pod of the same shape. Its labels may differ: API servers add some to bound pods."""
@@ -282,6 +286,7 @@ class NodeMatrix:
             self.pod_removed(uid)
 
     def confirm(self, uid: str) -> None:
+        """The pod is bound: it is no longer assumed."""
         self._assumed.discard(uid)
 
     def assumed(self) -> Collection[str]:

@@ -1,4 +1,4 @@
-"""A pod as the scheduler uses it: a frozen value with only the fields that engines read.
+"""A pod as the scheduler uses it: a frozen value with only the fields that the scheduler and its plugins read.
 
 :func:`read_pod` decodes a pod, or returns a text that says why it cannot. What the pod requires of a node is its shape
 (``scheduling/cache/pod_shape.py``), which all pods with equal requirements share. A pod that is being resized in place
@@ -89,6 +89,10 @@ class PodScheduledCondition(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodInfo(msgspec.Struct, frozen=True, gc=False):
+    """``revision``: ``metadata.resourceVersion``. ``gates``: the names of its scheduling gates. ``deleting``: it has a
+    deletion timestamp. ``terminal``: its phase is Succeeded or Failed. ``scheduled``: its ``PodScheduled`` condition.
+    ``started_s``: ``status.startTime``."""
+
     uid: str
     namespace: str
     name: str
@@ -96,6 +100,7 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
     revision: str = ""
     scheduler_name: str = "default-scheduler"
     priority: int = 0
+    priority_class: str = ""
     created_s: float = 0.0
     gates: tuple[str, ...] = ()
     labels: Mapping[str, str] = msgspec.field(default_factory=dict)
@@ -119,29 +124,32 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
     """Whether a DaemonSet controls it: then the next pod of that DaemonSet takes its place on the node."""
     gone_by_s: float | None = None
     """``metadata.deletionTimestamp`` in seconds since 1970, or ``None``."""
+    run_time_limit_s: int | None = None
+    """``spec.activeDeadlineSeconds``."""
 
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
 
 
-def read_pod(wire: Mapping[str, Any], shapes: ShapeTable, annotations: Collection[str] = ()) -> PodInfo | str:
-    """The pod, or why it cannot be read. ``annotations`` are the names of those that some plugin reads."""
+def read_pod(obj: Mapping[str, Any], shapes: ShapeTable, annotations: Collection[str] = ()) -> PodInfo | str:
+    """The pod, or a text that says why it cannot be read. ``annotations``: the names of the annotations that plugins
+    read; others are dropped."""
     try:
-        return _read(wire, shapes, annotations)
+        return _read(obj, shapes, annotations)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        named = wire.get("metadata") if isinstance(wire.get("metadata"), dict) else {}
+        named = obj.get("metadata") if isinstance(obj.get("metadata"), dict) else {}
         return f"pod {(named or {}).get('namespace')}/{(named or {}).get('name')} cannot be read: {error!r}"
 
 
-def _read(wire: Mapping[str, Any], shapes: ShapeTable, annotations: Collection[str]) -> PodInfo:
-    metadata = wire["metadata"]
-    spec = wire.get("spec") or {}
-    status = wire.get("status") or {}
+def _read(obj: Mapping[str, Any], shapes: ShapeTable, annotations: Collection[str]) -> PodInfo:
+    metadata = obj["metadata"]
+    spec = obj.get("spec") or {}
+    status = obj.get("status") or {}
     namespace = intern(metadata.get("namespace") or "")
     labels = {intern(name): intern(value) for name, value in (metadata.get("labels") or {}).items()}
     effective_spec = (
-        spec_during_resize(wire, "requests") if any(status.get(each) for each in _CONTAINER_STATUSES) else spec
+        spec_during_resize(obj, "requests") if any(status.get(each) for each in _CONTAINER_STATUSES) else spec
     )
     created = parse_time(metadata.get("creationTimestamp") or "")
     gone_by = parse_time(metadata.get("deletionTimestamp") or "")
@@ -153,8 +161,9 @@ def _read(wire: Mapping[str, Any], shapes: ShapeTable, annotations: Collection[s
         revision=metadata.get("resourceVersion") or "",
         scheduler_name=intern(spec.get("schedulerName") or "default-scheduler"),
         priority=spec.get("priority") or 0,
+        priority_class=intern(spec.get("priorityClassName") or ""),
         created_s=0.0 if isinstance(created, str) else float(created),
-        gates=tuple(map(intern, scheduling_gates.gate_names(wire))),
+        gates=tuple(map(intern, scheduling_gates.gate_names(obj))),
         labels=MappingProxyType(labels),  # external plugins receive the pod
         annotations=_select_annotations(metadata.get("annotations"), annotations),
         node_name=intern(spec.get("nodeName") or ""),
@@ -171,6 +180,7 @@ def _read(wire: Mapping[str, Any], shapes: ShapeTable, annotations: Collection[s
         grace_s=GRACE_S if (grace_s := spec.get("terminationGracePeriodSeconds")) is None else float(grace_s),
         is_daemon=_is_daemon(metadata.get("ownerReferences") or ()),
         gone_by_s=None if isinstance(gone_by, str) else float(gone_by),
+        run_time_limit_s=None if (limit_s := spec.get("activeDeadlineSeconds")) is None else int(limit_s),
     )
 
 

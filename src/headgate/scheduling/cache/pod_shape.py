@@ -2,9 +2,9 @@
 
 :meth:`ShapeTable.intern` returns the same object for equal specifications, compared by the fields that plugins read;
 names, commands and mounted tokens do not count. A pod's namespace and labels are part of its shape only if its own
-constraints use them; a plugin that reads more declares a ``key`` (``scheduling/framework/interface.py``). A shape lives
-as long as a pod has it. Amounts that no machine has, or a specification that is too long to match against nodes, set
-``problem``: such a pod is not scheduled. On a node it is counted, up to the largest amounts that can be counted.
+constraints use them; a plugin that reads more declares a ``key`` (``scheduling/framework/interface.py``). A shape is
+kept as long as a pod has it. Amounts that no machine has, or a specification that is too long to match against nodes,
+set ``problem``: such a pod is not scheduled. On a node it is counted, up to the largest amounts that can be counted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_RESOURCES: Final = 30
 _MAX_COUNTED: Final = 256
 """The number of resources that are counted for a pod on a node, which another scheduler may have bound: each is a
 column for all nodes."""
-_COUNTED_FIRST: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
+_COUNTED_FIRST: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 
 MAX_BYTES: Final = 32 * 1024
 """The maximum length of the encoded requirements of a pod. The scheduling time of a pod is proportional to it, and the
@@ -44,22 +44,24 @@ _CONTAINER_FIELDS: Final = ("image", "ports", "restartPolicy")
 
 
 class PodShape(msgspec.Struct, frozen=True, eq=False, weakref=True):
-    """Interned: equal only to itself. ``requests`` have no zeros and are sorted by name."""
+    """Interned: equal shapes are the same object. ``requests`` have no zeros and are sorted by name."""
 
     number: int
     requests: Mapping[str, int] = msgspec.field(default_factory=dict)
     held_milli_cpu: int = 0
-    """The usage that scores count for a pod on a node, with defaults for containers without requests."""
+    """The CPU that scores count for a pod on a node, with a default for containers without requests."""
     held_memory: int = 0
+    """As ``held_milli_cpu``, for memory."""
     scored: Mapping[str, int] = msgspec.field(default_factory=dict)
     """The usage that scores count for the incoming pod, with the same defaults and without pod-level requests."""
     ports: tuple[pod_fields.HostPort, ...] = ()
     tolerations: tuple[Object, ...] = ()
     required: node_affinity.RequiredNodeAffinity = node_affinity.RequiredNodeAffinity()
     has_node_rules: bool = False
-    """Whether the pod has a node selector or required node affinity, even an empty one."""
+    """Whether the pod has a node selector, or has required node affinity, even with no terms."""
     pinned: frozenset[str] | None = None
-    """The only nodes that required affinity can match, if all its terms name nodes; empty if its terms conflict."""
+    """The names of the only nodes that required node affinity can match, if each of its terms names nodes
+    (``matchFields`` with ``metadata.name``); empty if no node can match; ``None`` if other nodes can match."""
     preferred: node_affinity.PreferredSchedulingTerms | None = None
     spread: tuple[pod_fields.SpreadConstraint, ...] = ()
     affinity: pod_fields.PodAffinityTerms = pod_fields.PodAffinityTerms()
@@ -87,14 +89,14 @@ class ShapeTable:
         return len(self._by_key)
 
     def intern(self, spec: Object, namespace: str = "", labels: Mapping[str, str] | None = None) -> PodShape:
-        key = _key(spec, namespace, labels)
+        key = _encode_key(spec, namespace, labels)
         found = self._by_key.get(key)
         if found is None:
             self._last_number += 1
             if len(key) > MAX_BYTES:
                 found = _read_oversized(self._last_number, spec, len(key))
             else:
-                found = _read(self._last_number, spec, namespace, labels)
+                found = _read_shape(self._last_number, spec, namespace, labels)
             self._by_key[key] = found
         return found
 
@@ -104,7 +106,8 @@ def _reads_other_pods(spec: Object) -> bool:
     return bool(spec.get("topologySpreadConstraints") or affinity.get("podAffinity") or affinity.get("podAntiAffinity"))
 
 
-def _key(spec: Object, namespace: str, labels: Mapping[str, str] | None) -> bytes:
+def _encode_key(spec: Object, namespace: str, labels: Mapping[str, str] | None) -> bytes:
+    """The fields that a shape depends on, encoded: equal bytes mean equal shapes."""
     volumes = [
         {name: value for name, value in each.items() if name != "name" or "ephemeral" in each}
         for each in spec.get("volumes") or ()
@@ -134,11 +137,11 @@ def _container_key(container: Object) -> list[Any]:
     return [(container.get("resources") or {}).get("requests"), *(container.get(name) for name in _CONTAINER_FIELDS)]
 
 
-def _read(number: int, spec: Object, namespace: str, labels: Mapping[str, str] | None) -> PodShape:
+def _read_shape(number: int, spec: Object, namespace: str, labels: Mapping[str, str] | None) -> PodShape:
     pod = {"spec": spec}
-    asked = pod_requests(pod, spec_only=True)
-    held = _bounded(as_units(pod_requests(pod, spec_only=True, missing=_missing(spec, asked)).items()))
-    wanted = as_units(asked.items())
+    requested = pod_requests(pod, spec_only=True)
+    held = _bounded(as_units(pod_requests(pod, spec_only=True, missing=_missing(spec, requested))))
+    requests = as_units(requested)
     scored = pod_requests(pod, spec_only=True, missing=_DEFAULTS, pod_level=False)
     affinity = spec.get("affinity") or {}
     required = (affinity.get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution")
@@ -147,10 +150,11 @@ def _read(number: int, spec: Object, namespace: str, labels: Mapping[str, str] |
     reads_pods = _reads_other_pods(spec)
     return PodShape(
         number,
-        requests=MappingProxyType(_counted(_bounded(wanted))),  # shared by pods, and external plugins receive it
+        # Read-only, because pods share it and external plugins receive it.
+        requests=MappingProxyType(_limit_resources(_bounded(requests))),
         held_milli_cpu=held.get(CPU, 0),
         held_memory=held.get(MEMORY, 0),
-        scored=MappingProxyType(_bounded(as_units(scored.items()))),
+        scored=MappingProxyType(_bounded(as_units(scored))),
         ports=pod_fields.read_host_ports(spec),
         tolerations=tuple(spec.get("tolerations") or ()),
         required=node_affinity.required_node_affinity(pod),
@@ -165,44 +169,48 @@ def _read(number: int, spec: Object, namespace: str, labels: Mapping[str, str] |
         has_claims=bool(spec.get("resourceClaims")),
         namespace=namespace if reads_pods or volumes else "",
         labels=MappingProxyType(dict(labels or {})) if reads_pods else None,
-        problem=_find_problem(spec) or _find_problem_of_sum(wanted),
+        problem=_find_problem(spec) or _find_problem_of_sum(requests),
     )
 
 
 def _read_oversized(number: int, spec: Object, length: int) -> PodShape:
     """The shape of a specification that is too long: only amounts are read."""
-    asked = as_units(pod_requests({"spec": spec}, spec_only=True).items())
-    wanted = _bounded(asked)
+    requested = as_units(pod_requests({"spec": spec}, spec_only=True))
+    requests = _bounded(requested)
     return PodShape(
         number,
-        requests=MappingProxyType(_counted(wanted)),
-        held_milli_cpu=wanted.get(CPU, 0),
-        held_memory=wanted.get(MEMORY, 0),
-        scored=MappingProxyType(wanted),
-        problem=_find_problem_of_sum(asked)
+        requests=MappingProxyType(_limit_resources(requests)),
+        held_milli_cpu=requests.get(CPU, 0),
+        held_memory=requests.get(MEMORY, 0),
+        scored=MappingProxyType(requests),
+        problem=_find_problem_of_sum(requested)
         or "spec: containers, affinity, tolerations, topologySpreadConstraints and volumes "
         f"take {length} bytes in the scheduler's encoding, and the limit is {MAX_BYTES}",
     )
 
 
-def _counted(amounts: Mapping[str, int]) -> dict[str, int]:
+def _limit_resources(amounts: Mapping[str, int]) -> dict[str, int]:
+    """The nonzero amounts, of a limited number of resources: a pod may name any number."""
     names = [name for name, each in amounts.items() if each]
     if len(names) > _MAX_COUNTED:
-        names = sorted(names, key=lambda name: (name not in _COUNTED_FIRST, name))[:_MAX_COUNTED]
+        first = sorted(_COUNTED_FIRST.intersection(names))
+        names = [*first, *sorted(name for name in names if name not in _COUNTED_FIRST)][:_MAX_COUNTED]
     return {name: amounts[name] for name in sorted(names)}
 
 
 def _bounded(amounts: Mapping[str, int]) -> dict[str, int]:
     """Amounts of pods on nodes must be countable: negative amounts count as 0, too large ones as the maximum."""
+    if min(amounts.values(), default=0) >= 0 and max(amounts.values(), default=0) <= MAX_POD_AMOUNT:
+        return dict(amounts)
     return {name: min(max(each, 0), MAX_POD_AMOUNT) for name, each in amounts.items()}
 
 
-def _find_problem_of_sum(wanted: Mapping[str, int]) -> str:
-    for name, each in wanted.items():
+def _find_problem_of_sum(requests: Mapping[str, int]) -> str:
+    for name, each in requests.items():
         if each > MAX_POD_AMOUNT:
             return f"spec: the containers together ask for more {name} than any node can have"
-    if sum(map(bool, wanted.values())) > MAX_RESOURCES:
-        return f"spec: more than {MAX_RESOURCES} kinds of resource are asked for"
+    if sum(map(bool, requests.values())) > MAX_RESOURCES:
+        return f"spec: more than {MAX_RESOURCES} kinds of resource are requested for"
     return ""
 
 
@@ -218,12 +226,12 @@ def _find_problem(spec: Object) -> str:
     )
 
 
-def _missing(spec: Object, asked: Amounts) -> Amounts:
+def _missing(spec: Object, requested: Amounts) -> Amounts:
     """The defaults for missing requests. With pod-level requests only resources without any request get defaults."""
     stated = (spec.get("resources") or {}).get("requests") or {}
     if not any(may_be_pod_level(name) for name in stated):
         return _DEFAULTS
-    return {name: amount for name, amount in _DEFAULTS.items() if name not in asked}
+    return {name: amount for name, amount in _DEFAULTS.items() if name not in requested}
 
 
 def _pinned(required: Object | None) -> frozenset[str] | None:

@@ -1,9 +1,9 @@
 """Resource columns: one array over all nodes per resource, in exact 64-bit integers.
 
-``allocatable`` is the node's capacity for pods, ``free`` is the unrequested part of it; the number of pods is a
-resource like the others, and each pod takes one. ``held`` is the usage for scores: the difference of the two, except
-that containers without CPU or memory requests count with a small default. ``scheduling/cache/node_matrix.py`` decides
-which pods are counted.
+``allocatable`` is the node's capacity for pods, ``free`` is the part of it that no pod requests; the number of pods is
+a resource like the others, and each pod takes one. ``non_zero_requested`` is the CPU and memory that scores count as
+used: the requests, with a small default for containers without them (kube-scheduler's ``NonZeroRequested``).
+``scheduling/cache/node_matrix.py`` decides which pods are counted.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Indices = NDArray[np.intp]
 
 PODS_COLUMN: Final = 0
 _FIRST_RESOURCES: Final = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
-_HELD_RESOURCES: Final = 2  # CPU and memory
+_NON_ZERO_RESOURCES: Final = 2  # CPU and memory
 
 
 class RequestedAmounts(msgspec.Struct, frozen=True, eq=False):
-    """What one pod of a shape uses: its columns (the number of pods first), the amounts there, and the ``held``
-    amounts."""
+    """What one pod of a shape uses: its columns (the number of pods first), the amounts there, and the
+    ``non_zero_requested`` amounts."""
 
     columns: Indices
     amounts: Ints
@@ -46,7 +46,7 @@ class ResourceColumns:
         self.capacity = capacity
         self.allocatable: Ints = np.zeros((len(_FIRST_RESOURCES), capacity), np.int64, order="F")
         self.free: Ints = np.zeros((len(_FIRST_RESOURCES), capacity), np.int64, order="F")
-        self.held: Ints = np.zeros((_HELD_RESOURCES, capacity), np.int64, order="F")
+        self.non_zero_requested: Ints = np.zeros((_NON_ZERO_RESOURCES, capacity), np.int64, order="F")
         self._column_of: dict[str, int] = {name: i for i, name in enumerate(_FIRST_RESOURCES)}
         self._requested: WeakKeyDictionary[PodShape, RequestedAmounts] = WeakKeyDictionary()
 
@@ -84,10 +84,10 @@ class ResourceColumns:
         requested = self.requested_by(shape)
         if sign > 0:
             self.free[requested.columns, row] -= requested.amounts
-            self.held[:, row] += requested.non_zero_requested
+            self.non_zero_requested[:, row] += requested.non_zero_requested
         else:
             self.free[requested.columns, row] += requested.amounts
-            self.held[:, row] -= requested.non_zero_requested
+            self.non_zero_requested[:, row] -= requested.non_zero_requested
 
     def set_allocatable(self, row: int, amounts: Mapping[str, int]) -> None:
         """Set the allocatable amounts of a row; its requested amounts stay."""
@@ -98,14 +98,14 @@ class ResourceColumns:
         self.allocatable[:, row] = new
 
     def clear(self, row: int) -> None:
-        for table in (self.allocatable, self.free, self.held):
+        for table in (self.allocatable, self.free, self.non_zero_requested):
             table[:, row] = 0
 
     def grow(self, capacity: int) -> None:
         self.capacity = capacity
         self.allocatable = _grown(self.allocatable, len(self.allocatable), capacity)
         self.free = _grown(self.free, len(self.free), capacity)
-        self.held = _grown(self.held, _HELD_RESOURCES, capacity)
+        self.non_zero_requested = _grown(self.non_zero_requested, _NON_ZERO_RESOURCES, capacity)
 
 
 def pick(table: Ints, columns: Indices, rows: Rows | None, size: int) -> Ints:

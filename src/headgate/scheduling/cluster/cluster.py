@@ -7,24 +7,20 @@ watches the API server; the node matrix holds the pods that have a node.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Collection
 
 from headgate.kube.api_resources import APIResource
 from headgate.scheduling.cache.node_matrix import NodeMatrix
 from headgate.scheduling.cluster.disruption_budgets import DisruptionBudgets
+from headgate.scheduling.cluster.event_handlers import ResourceEventHandlers
 from headgate.scheduling.cluster.namespace_labels import NamespaceLabels
 from headgate.scheduling.cluster.ongoing_preemptions import OngoingPreemptions
 from headgate.scheduling.cluster.pod_selectors import PodSelectors
 from headgate.scheduling.cluster.terminating_pods import TerminatingPods
 from headgate.scheduling.cluster.victim_rules import VictimRule
-from headgate.scheduling.framework import result_checks
-from headgate.scheduling.framework.cluster_events import ClusterEvent
 from headgate.scheduling.framework.interface import ResourceEventHandler
-from headgate.scheduling.framework.plugin_timers import ERROR, SUCCESS, ProfileTimers
+from headgate.scheduling.framework.plugin_timers import ProfileTimers
 from headgate.scheduling.volumes.storage_cache import StorageCache
-
-Object = Mapping[str, Any]
 
 
 class Cluster:
@@ -35,9 +31,9 @@ class Cluster:
         waiting_schedulers: Collection[str] = (),
         timers: ProfileTimers | None = None,
     ) -> None:
-        """Pods with one of ``waiting_labels``, and pods of ``waiting_schedulers``, wait for terminating pods
-        (``terminating_pods.py``). ``timers``: for plugins that are event handlers."""
-        self._timers = timers or ProfileTimers()
+        """``capacity``: the initial number of rows of the node matrix. Pods with one of ``waiting_labels``, and pods of
+        ``waiting_schedulers``, wait for terminating pods (``terminating_pods.py``). ``timers``: for plugins that are
+        event handlers."""
         self.matrix = NodeMatrix(capacity)
         self.namespaces = NamespaceLabels()
         self.disruption_budgets = DisruptionBudgets()
@@ -52,62 +48,20 @@ class Cluster:
             self.pod_selectors,
             self.storage,
         )
-        self._handlers: dict[APIResource, list[ResourceEventHandler]] = {}
+        self._handlers = ResourceEventHandlers(timers or ProfileTimers())
         for handler in self.event_handlers:
-            self.add_event_handler(handler)
-        self._needed = frozenset(self._handlers)
+            self._handlers.add(handler, needed=True)
+        self.watchers = self._handlers.watchers
+        self.watched = self._handlers.watched
+        self.applied = self._handlers.applied
+        self.removed = self._handlers.removed
 
     def add_event_handler(self, handler: ResourceEventHandler, *, needed: bool = False) -> None:
-        """Plugins with ``watched`` are event handlers, too."""
-        for resource in handler.watched:
-            self._handlers.setdefault(resource, []).append(handler)
-        if needed:
-            self._needed |= frozenset(handler.watched)
+        """Pass events of the handler's resources to it. Plugins with ``watched`` are event handlers, too. ``needed``:
+        built-in parts of the scheduler read these resources (see :attr:`needed`)."""
+        self._handlers.add(handler, needed=needed)
 
     @property
     def needed(self) -> frozenset[APIResource]:
         """The resources that built-in plugins and queues read. Only external plugins need other watched resources."""
-        return self._needed
-
-    def watchers(self, resource: APIResource) -> list[str]:
-        """The names of the plugins that receive the resource."""
-        names = (getattr(handler, "name", "") for handler in self._handlers.get(resource, ()))
-        return sorted({name for name in names if name})
-
-    def watched(self) -> dict[APIResource, frozenset[str]]:
-        """The fields that the handlers read, by resource; an empty set means all fields."""
-        return {
-            resource: frozenset(field for handler in handlers for field in handler.watched[resource])
-            if all(handler.watched[resource] for handler in handlers)
-            else frozenset()
-            for resource, handlers in self._handlers.items()
-        }
-
-    def applied(self, resource: APIResource, wire: Object) -> list[ClusterEvent]:
-        """An object was created or updated."""
-        return self._notify(resource, "applied", lambda part: part.applied(resource, wire))
-
-    def removed(self, resource: APIResource, namespace: str, name: str) -> list[ClusterEvent]:
-        return self._notify(resource, "removed", lambda part: part.removed(resource, namespace, name))
-
-    def _notify(
-        self, resource: APIResource, method: str, call: Callable[[ResourceEventHandler], Iterable[ClusterEvent]]
-    ) -> list[ClusterEvent]:
-        """Call all handlers of the resource. A plugin that fails does not affect the other handlers."""
-        found: list[ClusterEvent] = []
-        handler: Any
-        for handler in self._handlers[resource]:
-            if result_checks.is_built_in(handler):
-                found += call(handler)
-                continue
-            timer = self._timers.timer(handler.name, method)
-            began_s = timer.begin()
-            status = SUCCESS
-            try:
-                found += result_checks.cluster_events(call(handler))
-            except BaseException as error:
-                status = ERROR
-                self._timers.failures.failed(handler, method, error, f"a change of {resource.plural}")
-            if began_s is not None:
-                timer.end(began_s, status)
-        return found
+        return self._handlers.needed

@@ -1,8 +1,8 @@
 """PodDisruptionBudgets: how many more pods may be disrupted. An event handler of ``scheduling/cluster/cluster.py``.
 
-A budget counts by its status, which the disruption controller maintains: the allowed disruptions, and the pods whose
-disruption has begun. Preemption may violate a budget, but prefers nodes with the fewest violations. An empty selector
-selects no pod, as in kube-scheduler. Budgets wake no pods, because they never keep a pod from a node.
+The scheduler reads the status of a budget, which the disruption controller maintains: the allowed disruptions, and the
+pods whose disruption has begun. Preemption may violate a budget, but prefers nodes with the fewest violations. An empty
+selector selects no pod, as in kube-scheduler. Budgets wake no pods, because they never keep a pod from a node.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class DisruptionBudgets:
             found.append(violates)
         return tuple(found)
 
-    def applied(self, resource: APIResource, wire: Mapping[str, Any], /) -> Iterable[ClusterEvent]:
-        namespace, name = wire["metadata"].get("namespace") or "", wire["metadata"]["name"]
-        budget = _read(wire)
+    def applied(self, resource: APIResource, obj: Mapping[str, Any], /) -> Iterable[ClusterEvent]:
+        namespace, name = obj["metadata"].get("namespace") or "", obj["metadata"]["name"]
+        budget = _read(obj)
         if isinstance(budget, str):
             self.removed(resource, namespace, name)
             self.ignored_objects[f"{namespace}/{name}"] = budget
@@ -79,10 +79,11 @@ class DisruptionBudgets:
         return ()
 
 
-def _read(wire: Mapping[str, Any]) -> DisruptionBudget | str:
+def _read(obj: Mapping[str, Any]) -> DisruptionBudget | str:
+    """The budget, or a text that says why it cannot be read."""
     try:
-        status = wire.get("status") or {}
-        selector = from_label_selector((wire.get("spec") or {}).get("selector"))
+        status = obj.get("status") or {}
+        selector = from_label_selector((obj.get("spec") or {}).get("selector"))
         return DisruptionBudget(
             NOTHING if selector.is_everything else selector,
             int(status.get("disruptionsAllowed") or 0),

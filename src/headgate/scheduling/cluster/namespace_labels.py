@@ -41,8 +41,8 @@ class NamespaceLabels:
             self._selected[selector] = found
         return found
 
-    def applied(self, resource: APIResource, wire: Mapping[str, Any], /) -> Iterable[ClusterEvent]:
-        metadata = wire["metadata"]
+    def applied(self, resource: APIResource, obj: Mapping[str, Any], /) -> Iterable[ClusterEvent]:
+        metadata = obj["metadata"]
         name, labels = metadata["name"], metadata.get("labels") or {}
         if self._labels.get(name) != labels:
             self._labels[name] = labels

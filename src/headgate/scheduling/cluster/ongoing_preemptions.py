@@ -12,9 +12,11 @@ from collections.abc import Collection, Iterable
 
 
 class OngoingPreemptions:
+    """By the uid of the preemptor. A preemptor is contained while the deletion of its victims is being requested."""
+
     def __init__(self) -> None:
-        self._pending: dict[str, frozenset[str]] = {}
-        self._deleted: dict[str, frozenset[str]] = {}
+        self._pending: dict[str, frozenset[str]] = {}  # victims whose deletion is being requested
+        self._deleted: dict[str, frozenset[str]] = {}  # victims whose deletion was requested
 
     def __len__(self) -> int:
         return len(self._pending)
@@ -31,7 +33,7 @@ class OngoingPreemptions:
         self._pending[uid] = frozenset(victims)
 
     def end(self, uid: str) -> frozenset[str]:
-        """The uids of the victims whose deletion was to be requested."""
+        """The preemptor is not held any more. Returns the uids of the victims whose deletion was being requested."""
         return self._pending.pop(uid, frozenset())
 
     def victims_deleted(self, uid: str, deleted: Collection[str]) -> None:

@@ -33,9 +33,9 @@ class PodSelectors:
     def __init__(self) -> None:
         self._namespaces: dict[str, _NamespaceSelectors] = {}
 
-    def applied(self, resource: APIResource, wire: Object, /) -> Iterable[ClusterEvent]:
-        metadata = wire["metadata"]
-        selector = (wire.get("spec") or {}).get("selector")
+    def applied(self, resource: APIResource, obj: Object, /) -> Iterable[ClusterEvent]:
+        metadata = obj["metadata"]
+        selector = (obj.get("spec") or {}).get("selector")
         selectors = self._namespaces.setdefault(metadata.get("namespace") or "", _NamespaceSelectors())
         if resource == SERVICES:
             selectors.set_service(metadata["name"], selector or {})
@@ -55,7 +55,8 @@ class PodSelectors:
         return ()
 
     def of(self, pod: PodInfo) -> Selector | None:
-        """The selectors that match the pod; ``None`` if there are none."""
+        """One selector with the requirements of all Services that select the pod and of its controller; ``None`` if
+        there are none."""
         selectors = self._namespaces.get(pod.namespace)
         return None if selectors is None else selectors.selector_of(pod)
 
@@ -119,6 +120,7 @@ class _NamespaceSelectors:
         return self._cache[key]
 
     def _merge(self, owner: tuple[str, str] | None, services: tuple[str, ...]) -> Selector | None:
+        """One selector with the requirements of the Services and of the owner."""
         labels: dict[str, str] = {}
         for name in services:
             labels |= self._services[name]

@@ -1,11 +1,12 @@
 """Terminating pods: capacity that becomes free soon, so that no preemption and no new node is needed for it.
 
-A queue's share, and Kueue's quota with KEP-6143, is free as soon as its holder terminates. The next pod is then
-admitted before a node has capacity for it. :meth:`TerminatingPods.find_node` nominates the node where it fits after the
-terminating pods, beside the pods nominated there before; the pod is not reported as Unschedulable until those pods are
-overdue. This applies to pods of profiles with queues, to pods with certain labels, and, by option, to all pods; other
-pods behave as in kube-scheduler. ``scheduling/schedule_one.py`` sets the pod's condition. A search costs what changed
-since the last one for a pod of the same kind.
+The capacity that a pod holds in its queue, and Kueue's quota with KEP-6143, is free as soon as the pod begins to
+terminate. The next pod is then admitted before a node has capacity for it. :meth:`TerminatingPods.find_node` nominates
+the node where it fits after the terminating pods, beside the pods nominated there before; the pod is not reported as
+Unschedulable until those pods are overdue. This applies to pods of profiles with queues, to pods with certain labels,
+and, by option, to all pods; other pods behave as in kube-scheduler. ``scheduling/schedule_one.py`` sets the pod's
+condition. Pods with equal cycle state (the inputs of the filters) and equal priority share their candidate nodes, so a
+search costs only the nodes that changed since the last search for such a pod.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from headgate.waiting.heap import Heap
 WAITING_FOR_TERMINATING_PODS: Final = conditions.WAITING_FOR_TERMINATING_PODS
 """The reason that hides a pod from autoscalers while pods terminate on a node where it will fit."""
 
-_MAX_KINDS: Final = 64
-_NEVER: Final = -1
+_MAX_CACHES: Final = 64
+_NEVER_READ: Final = -1  # a position before the beginning of each log
 
 
 class NodeAfterTermination(msgspec.Struct, frozen=True):
@@ -40,19 +41,21 @@ class NodeAfterTermination(msgspec.Struct, frozen=True):
 
 
 class _TerminatingPod(msgspec.Struct, frozen=True):
+    """``until_s``: when the pod is overdue."""
+
     pod: PodInfo
     until_s: float
 
 
 class _Candidates:
-    """The nodes where a pod of one kind may fit, ordered by the end of their first terminating pod; as of a position in
-    each log."""
+    """The nodes where pods with one key may fit, ordered by the end of their first terminating pod. The other
+    attributes are the positions in three change logs up to which this is current."""
 
     __slots__ = ("changes", "nodes", "nominations", "terminations")
 
     def __init__(self) -> None:
         self.nodes: Heap[str] = Heap()
-        self.changes = self.nominations = self.terminations = _NEVER
+        self.changes = self.nominations = self.terminations = _NEVER_READ
 
 
 class TerminatingPods:
@@ -63,12 +66,12 @@ class TerminatingPods:
         self._by_node: dict[str, dict[str, _TerminatingPod]] = {}
         self._node_of: dict[str, str] = {}
         self._log: ChangeLog[str] = ChangeLog()
-        self._by_kind: OrderedDict[Hashable, _Candidates] = OrderedDict()
+        self._by_key: OrderedDict[Hashable, _Candidates] = OrderedDict()
 
     def applied(self, pod: PodInfo, until_s: float) -> None:
         """A pod on a node terminates and has to be gone at ``until_s``."""
         if pod.is_daemon:
-            return  # its successor uses the capacity
+            return  # the next pod of the DaemonSet uses the capacity
         self.removed(pod.uid)
         self._by_node.setdefault(pod.node_name, {})[pod.uid] = _TerminatingPod(pod, until_s + OVERDUE_AFTER_S)
         self._node_of[pod.uid] = pod.node_name
@@ -123,7 +126,7 @@ class TerminatingPods:
         self, pod: PodInfo, node: str, terminating: Sequence[_TerminatingPod], handle: Handle
     ) -> NodeAfterTermination | None:
         row = handle.matrix.row_of(node) if terminating else None
-        last = None if row is None else _last_to_leave(pod, row, terminating, handle)
+        last = None if row is None else _last_to_end(pod, row, terminating, handle)
         return None if last is None else NodeAfterTermination(node, terminating[0].until_s, last.pod)
 
     def _not_overdue(self, node: str, now_s: float) -> Sequence[_TerminatingPod]:
@@ -133,11 +136,11 @@ class TerminatingPods:
 
     def _candidates(self, pod: PodInfo, handle: Handle) -> _Candidates:
         state_key, depends_on_other_nodes = handle.cycle_state_key(pod)
-        kind = state_key, pod.priority
-        found = self._by_kind.setdefault(kind, _Candidates())
-        self._by_kind.move_to_end(kind)
-        if len(self._by_kind) > _MAX_KINDS:
-            self._by_kind.popitem(last=False)
+        key = state_key, pod.priority
+        found = self._by_key.setdefault(key, _Candidates())
+        self._by_key.move_to_end(key)
+        if len(self._by_key) > _MAX_CACHES:
+            self._by_key.popitem(last=False)
         for name in self._changed_nodes(found, handle, depends_on_other_nodes):
             terminating = self._by_node.get(name)
             if terminating is None:
@@ -165,10 +168,11 @@ class TerminatingPods:
         return dict.fromkeys((*terminations, *nominations, *rows, *freed)).keys()
 
 
-def _last_to_leave(
+def _last_to_end(
     pod: PodInfo, row: int, terminating: Sequence[_TerminatingPod], handle: Handle
 ) -> _TerminatingPod | None:
-    """The last terminating pod that has to leave so that the pod fits; ``None`` if it does not fit without all."""
+    """The last terminating pod that has to end so that the pod fits; ``None`` if it does not fit even without all of
+    them."""
     with handle.dry_run(pod, row) as dry_run:
         pods_on_node = handle.matrix.pods_on(row)
         on_node = [each for each in terminating if each.pod.uid in pods_on_node]

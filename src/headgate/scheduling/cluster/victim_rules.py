@@ -1,7 +1,7 @@
 """Which pods are eligible as preemption victims for a pod: by priority alone, or by the rules of its queue.
 
 By priority, as in kube-scheduler, every pod of lower priority is eligible. For pods with queues
-``capacity/preemption/victim_rules.py`` decides: by priority inside the queue, and by deserved shares between queues.
+``capacity/preemption/victim_rules.py`` decides: by priority inside the queue, and by deserved amounts between queues.
 ``scheduling/plugins/default_preemption.py`` chooses the victims among the eligible pods.
 """
 
@@ -17,14 +17,17 @@ from headgate.scheduling.cache.pod import PodInfo
 
 
 class VictimRule(Protocol):
-    def kind(self, pod: PodInfo, /) -> Hashable:
-        """Pods with equal kind and priority have the same eligible victims while the nodes do not change."""
+    def cache_key(self, pod: PodInfo, /) -> Hashable:
+        """What the rule reads of the preemptor, besides its priority: pods with equal values and equal priority have
+        the same eligible victims while the nodes do not change."""
 
-    def eligible(self, pod: PodInfo, pods: Sequence[PodInfo], /) -> Sequence[PodInfo]: ...
+    def eligible(self, pod: PodInfo, pods: Sequence[PodInfo], /) -> Sequence[PodInfo]:
+        """Those of the ``pods`` on one node that ``pod`` may preempt."""
+        ...
 
 
 class PriorityVictimRule:
-    def kind(self, pod: PodInfo, /) -> Hashable:
+    def cache_key(self, pod: PodInfo, /) -> Hashable:
         return None
 
     def eligible(self, pod: PodInfo, pods: Sequence[PodInfo], /) -> Sequence[PodInfo]:
@@ -34,10 +37,11 @@ class PriorityVictimRule:
 class QueueVictimRule:
     def __init__(self, queues: QueueEngine) -> None:
         self._queues = queues
-        # Shares and groups change independently of nodes: such results are not cached.
+        # The usage of queues and gangs changes independently of nodes: such results are not cached.
         self._depends_on_queues = queues.victim_rules.depends_on_queues
 
-    def kind(self, pod: PodInfo, /) -> Hashable:
+    def cache_key(self, pod: PodInfo, /) -> Hashable:
+        # A new object is equal to no other key, so the result is not reused.
         return object() if self._depends_on_queues else self._queues.queue_of(pod.uid)
 
     def eligible(self, pod: PodInfo, pods: Sequence[PodInfo], /) -> Sequence[PodInfo]:

@@ -11,7 +11,7 @@ from typing import Final
 from headgate.kube.field_errors import FieldErrors, invalid, not_supported
 from headgate.kube.labels import check_requirement
 from headgate.kube.node_affinity import preferred_scheduling_terms, read_node_selector
-from headgate.scheduling.config.strict_decoding import Object, int32, list_of, record, text
+from headgate.kube.serializer.strict_decoding import Object, int32, list_of, record, text
 from headgate.scheduling.config.types import NodeAffinityArgs
 
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"

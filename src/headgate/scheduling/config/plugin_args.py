@@ -1,7 +1,7 @@
 """Arguments of built-in plugins (``profiles[].pluginConfig[].args``): strict decoding, defaults, validation.
 
-``READERS`` has one entry per plugin. Rules and messages are kube-scheduler's. Two field paths differ, because
-kube-scheduler prints paths that do not exist: the points of a shape are under ``requestedToCapacityRatio``.
+``READERS`` has one entry per plugin. Rules and messages are kube-scheduler's. The paths of errors in a
+shape are ``…requestedToCapacityRatio.shape[i]…``, where the field is; kube-scheduler prints paths that do not exist.
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from headgate.kube.field_errors import FieldErrors, Verbatim, duplicate, forbidden, invalid, not_supported, required
-from headgate.kube.validation.labels import validate_label_name
-from headgate.scheduling.config import added_affinity
-from headgate.scheduling.config.strict_decoding import (
+from headgate.kube.serializer.strict_decoding import (
     Decoder,
     Object,
     boolean,
@@ -24,6 +22,8 @@ from headgate.scheduling.config.strict_decoding import (
     string_map,
     text,
 )
+from headgate.kube.validation.labels import validate_label_name
+from headgate.scheduling.config import added_affinity
 from headgate.scheduling.config.types import (
     CPU_AND_MEMORY,
     Args,
@@ -40,7 +40,7 @@ from headgate.scheduling.config.types import (
 )
 
 Reader = Callable[[Object, str, FieldErrors], Args]
-"""Decoded fields, their path and the list of errors in; the arguments with defaults out."""
+"""Takes the decoded fields, their path and the list of errors; returns the arguments with defaults."""
 
 _RATIO: Final = "RequestedToCapacityRatio"
 _STRATEGIES: Final = ("LeastAllocated", "MostAllocated", _RATIO)
@@ -68,7 +68,7 @@ def args_decoder(fields: Mapping[str, Decoder]) -> Decoder:
     return record({**_TYPE_META, **fields})
 
 
-def _fit(given: Object, path: str, errors: FieldErrors) -> NodeResourcesFitArgs:
+def _read_fit_args(given: Object, path: str, errors: FieldErrors) -> NodeResourcesFitArgs:
     names: list[str] = [each or "" for each in given.get("ignoredResources", ())]
     groups: list[str] = [each or "" for each in given.get("ignoredResourceGroups", ())]
     for i, name in enumerate(names):
@@ -77,22 +77,22 @@ def _fit(given: Object, path: str, errors: FieldErrors) -> NodeResourcesFitArgs:
         if "/" in group:
             errors.append(invalid(f"{path}.ignoredResourceGroups[{i}]", group, "resource group name can't contain '/'"))
         errors += validate_label_name(group, f"{path}.ignoredResourceGroups[{i}]")
-    item_path = f"{path}.scoringStrategy"
+    strategy_path = f"{path}.scoringStrategy"
     strategy: Object = given.get("scoringStrategy", {"type": "LeastAllocated"})
     kind = strategy.get("type", "")
     if kind not in _STRATEGIES:
-        errors.append(not_supported(f"{item_path}.type", kind, _STRATEGIES))
+        errors.append(not_supported(f"{strategy_path}.type", kind, _STRATEGIES))
     resources = _resource_specs(strategy.get("resources"))
     for i, each in enumerate(resources):
         if not 0 < each.weight <= 100:
             detail = f"resource weight of {each.name} not in valid range (0, 100]"
-            errors.append(invalid(f"{item_path}.resources[{i}].weight", each.weight, detail))
+            errors.append(invalid(f"{strategy_path}.resources[{i}].weight", each.weight, detail))
     ratio = strategy.get("requestedToCapacityRatio")
     shape: tuple[UtilizationShapePoint, ...] = ()
     if ratio is not None:
-        shape = _shape(ratio.get("shape"), f"{item_path}.requestedToCapacityRatio.shape", errors)
+        shape = _read_shape(ratio.get("shape"), f"{strategy_path}.requestedToCapacityRatio.shape", errors)
     elif kind == _RATIO:
-        errors.append(required(f"{item_path}.requestedToCapacityRatio", f"the strategy {_RATIO} needs a shape"))
+        errors.append(required(f"{strategy_path}.requestedToCapacityRatio", f"the strategy {_RATIO} needs a shape"))
     return NodeResourcesFitArgs(frozenset(names), frozenset(groups), kind, resources, shape)
 
 
@@ -104,7 +104,7 @@ def _resource_specs(given: list[Object | None] | None) -> tuple[ResourceSpec, ..
     return resources or CPU_AND_MEMORY
 
 
-def _shape(given: list[Object | None] | None, path: str, errors: FieldErrors) -> tuple[UtilizationShapePoint, ...]:
+def _read_shape(given: list[Object | None] | None, path: str, errors: FieldErrors) -> tuple[UtilizationShapePoint, ...]:
     points = tuple(
         UtilizationShapePoint((each or {}).get("utilization", 0), (each or {}).get("score", 0)) for each in given or ()
     )
@@ -124,7 +124,7 @@ def _shape(given: list[Object | None] | None, path: str, errors: FieldErrors) ->
     return points
 
 
-def _balanced(given: Object, path: str, errors: FieldErrors) -> NodeResourcesBalancedAllocationArgs:
+def _read_balanced_args(given: Object, path: str, errors: FieldErrors) -> NodeResourcesBalancedAllocationArgs:
     resources = _resource_specs(given.get("resources"))
     seen: set[str] = set()
     for i, each in enumerate(resources):
@@ -136,7 +136,7 @@ def _balanced(given: Object, path: str, errors: FieldErrors) -> NodeResourcesBal
     return NodeResourcesBalancedAllocationArgs(resources)
 
 
-def _spread(given: Object, path: str, errors: FieldErrors) -> PodTopologySpreadArgs:
+def _read_spread_args(given: Object, path: str, errors: FieldErrors) -> PodTopologySpreadArgs:
     kind = given.get("defaultingType") or "System"
     constraints: list[Object] = [each or {} for each in given.get("defaultConstraints", ())]
     if kind not in ("System", "List"):
@@ -166,14 +166,14 @@ def _spread(given: Object, path: str, errors: FieldErrors) -> PodTopologySpreadA
     return PodTopologySpreadArgs(tuple(constraints), kind)
 
 
-def _inter_pod(given: Object, path: str, errors: FieldErrors) -> InterPodAffinityArgs:
+def _read_inter_pod_args(given: Object, path: str, errors: FieldErrors) -> InterPodAffinityArgs:
     weight = given.get("hardPodAffinityWeight", 1)
     if not 0 <= weight <= 100:
         errors.append(invalid(f"{path}.hardPodAffinityWeight", weight, "not in valid range [0, 100]"))
     return InterPodAffinityArgs(weight, given.get("ignorePreferredTermsOfExistingPods", False))
 
 
-def _node_affinity(given: Object, path: str, errors: FieldErrors) -> NodeAffinityArgs:
+def _read_node_affinity_args(given: Object, path: str, errors: FieldErrors) -> NodeAffinityArgs:
     added = given.get("addedAffinity")
     if added is None:
         return NodeAffinityArgs()
@@ -181,7 +181,7 @@ def _node_affinity(given: Object, path: str, errors: FieldErrors) -> NodeAffinit
     return added_affinity.read(added)
 
 
-def _volume_binding(given: Object, path: str, errors: FieldErrors) -> VolumeBindingArgs:
+def _read_volume_binding_args(given: Object, path: str, errors: FieldErrors) -> VolumeBindingArgs:
     timeout_s = given.get("bindTimeoutSeconds", 600)
     if timeout_s < 0:
         detail = "invalid BindTimeoutSeconds, should not be a negative value"
@@ -192,20 +192,20 @@ def _volume_binding(given: Object, path: str, errors: FieldErrors) -> VolumeBind
     return VolumeBindingArgs(timeout_s)
 
 
-def _preemption(given: Object, path: str, errors: FieldErrors) -> DefaultPreemptionArgs:
+def _read_preemption_args(given: Object, path: str, errors: FieldErrors) -> DefaultPreemptionArgs:
     percentage, absolute = given.get("minCandidateNodesPercentage", 10), given.get("minCandidateNodesAbsolute", 100)
-    item_path, other = f"{path}.minCandidateNodesPercentage", f"{path}.minCandidateNodesAbsolute"
+    percentage_path, absolute_path = f"{path}.minCandidateNodesPercentage", f"{path}.minCandidateNodesAbsolute"
     if not 0 <= percentage <= 100:
-        errors.append(invalid(item_path, percentage, "not in valid range [0, 100]"))
+        errors.append(invalid(percentage_path, percentage, "not in valid range [0, 100]"))
     if absolute < 0:
-        errors.append(invalid(other, absolute, "not in valid range [0, inf)"))
+        errors.append(invalid(absolute_path, absolute, "not in valid range [0, inf)"))
     if percentage == 0 and absolute == 0:
-        errors.append(invalid(item_path, 0, "cannot be zero at the same time as minCandidateNodesAbsolute"))
-        errors.append(invalid(other, 0, "cannot be zero at the same time as minCandidateNodesPercentage"))
+        errors.append(invalid(percentage_path, 0, "cannot be zero at the same time as minCandidateNodesAbsolute"))
+        errors.append(invalid(absolute_path, 0, "cannot be zero at the same time as minCandidateNodesPercentage"))
     return DefaultPreemptionArgs(percentage, absolute)
 
 
-def _dynamic(given: Object, path: str, errors: FieldErrors) -> DynamicResourcesArgs:
+def _read_dynamic_resources_args(given: Object, path: str, errors: FieldErrors) -> DynamicResourcesArgs:
     timeout_s = given.get("filterTimeout", 10.0)
     if timeout_s < 0:
         errors.append(invalid(f"{path}.filterTimeout", f"{timeout_s:g}s", "must be zero or positive"))
@@ -226,25 +226,31 @@ READERS: Final[Mapping[str, tuple[Decoder, Reader]]] = {
                 ),
             }
         ),
-        _fit,
+        _read_fit_args,
     ),
-    "NodeResourcesBalancedAllocation": (args_decoder({"resources": _RESOURCES}), _balanced),
-    "PodTopologySpread": (args_decoder({"defaultConstraints": list_of(_SPREAD), "defaultingType": text}), _spread),
+    "NodeResourcesBalancedAllocation": (args_decoder({"resources": _RESOURCES}), _read_balanced_args),
+    "PodTopologySpread": (
+        args_decoder({"defaultConstraints": list_of(_SPREAD), "defaultingType": text}),
+        _read_spread_args,
+    ),
     "InterPodAffinity": (
         args_decoder({"hardPodAffinityWeight": int32, "ignorePreferredTermsOfExistingPods": boolean}),
-        _inter_pod,
+        _read_inter_pod_args,
     ),
-    "NodeAffinity": (args_decoder({"addedAffinity": added_affinity.DECODER}), _node_affinity),
-    "VolumeBinding": (args_decoder({"bindTimeoutSeconds": int64, "shape": _SHAPE}), _volume_binding),
+    "NodeAffinity": (args_decoder({"addedAffinity": added_affinity.DECODER}), _read_node_affinity_args),
+    "VolumeBinding": (args_decoder({"bindTimeoutSeconds": int64, "shape": _SHAPE}), _read_volume_binding_args),
     "DefaultPreemption": (
         args_decoder({"minCandidateNodesPercentage": int32, "minCandidateNodesAbsolute": int32}),
-        _preemption,
+        _read_preemption_args,
     ),
-    "DynamicResources": (args_decoder({"filterTimeout": seconds, "bindingTimeout": seconds}), _dynamic),
+    "DynamicResources": (
+        args_decoder({"filterTimeout": seconds, "bindingTimeout": seconds}),
+        _read_dynamic_resources_args,
+    ),
 }
 
 
-def empty_args(plugin: str) -> Any:
-    """The arguments of a plugin that is not configured; ``None`` if it takes none."""
+def default_args(plugin: str) -> Any:
+    """The arguments of a plugin without ``pluginConfig``; ``None`` if the plugin takes none."""
     reader = READERS.get(plugin)
     return None if reader is None else reader[1]({}, "", [])

@@ -41,6 +41,12 @@ METHODS: Final[Mapping[str, str]] = {
     "postBind": "post_bind",
 }
 """The method that serves an extension point (``scheduling/framework/interface.py``)."""
+QUEUE_METHODS: Final[Mapping[str, str]] = {
+    "queueAdmission": "admit_unit",
+    "queueReserve": "reserve_unit",
+    "queueOrder": "unit_order_key",
+}
+"""The same for the extension points of queues. A ``volcano-scheduler.conf`` enables a plugin at all that it serves."""
 
 
 class PluginEntry(msgspec.Struct, frozen=True):
@@ -99,7 +105,7 @@ OBSOLETE_POINTS: Final[Mapping[str, str]] = {
 
 
 def with_plugins(entries: Iterable[PluginEntry]) -> Registry | str:
-    """The registry of built-in plugins and these; a text if two plugins have the same name."""
+    """The registry of built-in plugins and these external ones; an error text if two plugins have the same name."""
     registry = dict(BUILT_IN)
     for entry in entries:
         taken = registry.get(entry.name) or QUEUE_PLUGINS.get(entry.name)
@@ -114,4 +120,5 @@ def with_plugins(entries: Iterable[PluginEntry]) -> Registry | str:
 
 def points_served(plugin: object) -> frozenset[str]:
     """The extension points that a plugin (or its class) has a method for."""
-    return frozenset(point for point, method in METHODS.items() if callable(getattr(plugin, method, None)))
+    methods = (*METHODS.items(), *QUEUE_METHODS.items())
+    return frozenset(point for point, method in methods if callable(getattr(plugin, method, None)))

@@ -1,9 +1,9 @@
 """Which plugins run at which extension point: a profile's ``plugins`` merged with the defaults.
 
 Three layers decide, in this order: the list of the extension point, ``multiPoint``, the defaults. Within one layer
-``enabled`` wins over ``disabled``. The order at an extension point is: plugins of ``multiPoint`` that the point's list
-overrides, the other plugins of ``multiPoint``, the other plugins of the point's list. kube-scheduler does the same; it
-reports unknown names at start and without field paths.
+``enabled`` has precedence over ``disabled``. The order at an extension point is: plugins of ``multiPoint`` that the
+point's list overrides, the other plugins of ``multiPoint``, the other plugins of the point's list. kube-scheduler does
+the same; it reports unknown names at start and without field paths.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Final
 import msgspec
 
 from headgate.kube.field_errors import FieldError, FieldErrors, FieldErrorType, duplicate, invalid
-from headgate.scheduling.config.plugin_registry import DEFAULT_ENABLED, OBSOLETE_POINTS, POINTS, Registry
-from headgate.scheduling.config.strict_decoding import Object, similar
+from headgate.kube.serializer.strict_decoding import Object, similar
+from headgate.scheduling.config.plugin_registry import DEFAULT_ENABLED, OBSOLETE_POINTS, POINTS, QUEUE_METHODS, Registry
 from headgate.scheduling.config.types import Enabled
 
 MULTI_POINT: Final = "multiPoint"
@@ -24,7 +24,7 @@ _ALL: Final = "*"
 
 
 class EnabledPlugin(msgspec.Struct, frozen=True):
-    """A plugin of a list; ``path`` is where the document enables it, or empty for a default."""
+    """A plugin of a list. ``path``: where the configuration file enables it; empty for a default."""
 
     name: str
     weight: int = 0
@@ -91,8 +91,11 @@ def _name_errors(plugin_set: PluginSet, point: str | None, registry: Registry) -
             detail = OBSOLETE_POINTS.get(each.name) or f"no such plugin{_suggestion(each.name, registry)}"
             errors.append(FieldError(FieldErrorType.NOT_FOUND, item_path, each.name, detail))
         elif point is not None and point not in entry.points:
-            serves = ", ".join(name for name in POINTS if name in entry.points)
+            serves = ", ".join(name for name in (*POINTS, *QUEUE_METHODS) if name in entry.points)
             errors.append(invalid(item_path, each.name, f"the plugin does not serve {point}; it serves {serves}"))
+        elif entry.points.isdisjoint(POINTS):
+            detail = "the plugin serves queues only: name it in a tier of a volcano-scheduler.conf"
+            errors.append(invalid(item_path, each.name, detail))
         elif each.weight < 0 and point in ("score", None) and "score" in entry.points:
             errors.append(invalid(f"{each.path}.weight", each.weight, "must not be negative"))
     return errors
@@ -122,20 +125,20 @@ def _plugins_at(
 ) -> tuple[list[str], list[EnabledPlugin]]:
     """The plugins at an extension point in order, and those that are enabled twice there."""
     serving = [each for each in plugin_set.enabled if _serves(each, point, registry)]
-    own = list(dict.fromkeys(each.name for each in serving))
+    of_point = list(dict.fromkeys(each.name for each in serving))
     repeated = _find_repeated(serving)
     if plugin_set.disables_all:
-        return own, repeated
+        return of_point, repeated
     inherited = [
         each
         for each in multi_point
-        if _serves(each, point, registry) and each.name not in plugin_set.disabled and each.name not in own
+        if _serves(each, point, registry) and each.name not in plugin_set.disabled and each.name not in of_point
     ]
-    overridden = {each.name for each in multi_point if each.name in own and each.name not in plugin_set.disabled}
+    overridden = {each.name for each in multi_point if each.name in of_point and each.name not in plugin_set.disabled}
     names = [
-        *(name for name in own if name in overridden),
+        *(name for name in of_point if name in overridden),
         *dict.fromkeys(each.name for each in inherited),
-        *(name for name in own if name not in overridden),
+        *(name for name in of_point if name not in overridden),
     ]
     return names, [*repeated, *_find_repeated(inherited)]
 
@@ -152,7 +155,7 @@ def _find_repeated(enabled: Sequence[EnabledPlugin]) -> list[EnabledPlugin]:
 
 
 def _weights(score: PluginSet, multi_point: Sequence[EnabledPlugin]) -> Mapping[str, int]:
-    """The weight at ``score`` wins over that of ``multiPoint``; a missing weight counts as 1."""
+    """The weight at ``score`` has precedence over that of ``multiPoint``; a missing weight counts as 1."""
     weights: dict[str, int] = {}
     for each in (*score.enabled, *multi_point):
         weights.setdefault(each.name, each.weight or 1)

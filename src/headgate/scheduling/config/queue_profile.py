@@ -11,14 +11,15 @@ from __future__ import annotations
 from typing import Final
 
 from headgate.capacity.conf import DEFAULTS, PREEMPT, RECLAIM, PluginOption, SchedulerConf
-from headgate.scheduling.config.plugin_args import empty_args
-from headgate.scheduling.config.plugin_registry import BUILT_IN, DEFAULT_ENABLED, POINTS
+from headgate.scheduling.config.plugin_args import default_args
+from headgate.scheduling.config.plugin_registry import BUILT_IN, DEFAULT_ENABLED, POINTS, QUEUE_METHODS
 from headgate.scheduling.config.types import (
     CPU_AND_MEMORY,
     Args,
     BinPackArgs,
     DefaultPreemptionArgs,
     Enabled,
+    ExternalPluginArgs,
     KubeSchedulerProfile,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
@@ -38,7 +39,7 @@ QUEUE_SCHEDULERS: Final = frozenset({"headgate", "volcano"})
 
 _FIT: Final = "NodeResourcesFit"
 _PREEMPTION: Final = "DefaultPreemption"
-_SCORES: Final = {
+_SCORES: Final = {  # by plugin: the argument of nodeorder with its weight
     "NodeAffinity": "nodeaffinity.weight",
     "InterPodAffinity": "podaffinity.weight",
     "NodeResourcesBalancedAllocation": "balancedresource.weight",
@@ -58,10 +59,10 @@ def queue_profile(name: str, conf: SchedulerConf = DEFAULTS) -> KubeSchedulerPro
     weights = dict(scores)
     evicts = conf.runs(PREEMPT) or conf.runs(RECLAIM)
     points = {point: _plugins_at(point, filters, scores, evicts=evicts) for point in POINTS}
+    for point in QUEUE_METHODS if conf.external_plugins else ():
+        points[point] = tuple((each.name, 0) for each in conf.external_plugins if point in each.external_points)
     running = {each for enabled in points.values() for each, _ in enabled}
-    args: dict[str, Args] = {
-        each: default_args for each in sorted(running) if (default_args := empty_args(each)) is not None
-    }
+    args: dict[str, Args] = {each: found for each in sorted(running) if (found := default_args(each)) is not None}
     args[_FIT] = NodeResourcesFitArgs(strategy=_strategy(conf))
     if "NodeResourcesBalancedAllocation" in weights:
         args["NodeResourcesBalancedAllocation"] = NodeResourcesBalancedAllocationArgs(_BALANCED)
@@ -72,6 +73,7 @@ def queue_profile(name: str, conf: SchedulerConf = DEFAULTS) -> KubeSchedulerPro
     timeout_s = _plugin(conf, "predicates").arguments.get(BIND_TIMEOUT)
     if timeout_s is not None:
         args["VolumeBinding"] = VolumeBindingArgs(int(timeout_s))
+    args |= {each.name: ExternalPluginArgs(each.arguments) for each in conf.external_plugins}
     return KubeSchedulerProfile(name, points, args, queues=conf)
 
 

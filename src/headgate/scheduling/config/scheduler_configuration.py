@@ -11,11 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from headgate.kube.field_errors import FieldErrors, Verbatim, duplicate, forbidden, invalid, not_supported, required
-from headgate.kube.timestamps import format_duration
-from headgate.scheduling.config.plugin_args import READERS, empty_args
-from headgate.scheduling.config.plugin_registry import BUILT_IN, OBSOLETE_POINTS, POINTS, Registry
-from headgate.scheduling.config.plugin_sets import MULTI_POINT, expand_multi_point, unknown_disabled
-from headgate.scheduling.config.strict_decoding import (
+from headgate.kube.serializer.strict_decoding import (
     Decoder,
     Object,
     anything,
@@ -30,6 +26,10 @@ from headgate.scheduling.config.strict_decoding import (
     similar,
     text,
 )
+from headgate.kube.timestamps import format_duration
+from headgate.scheduling.config.plugin_args import READERS, default_args
+from headgate.scheduling.config.plugin_registry import BUILT_IN, OBSOLETE_POINTS, POINTS, Registry
+from headgate.scheduling.config.plugin_sets import MULTI_POINT, expand_multi_point, unknown_disabled
 from headgate.scheduling.config.types import (
     DEFAULT_SCHEDULER,
     Args,
@@ -79,7 +79,7 @@ _DOCUMENT: Final = record(
 
 
 def parse_configuration(value: Any, registry: Registry = BUILT_IN) -> KubeSchedulerConfiguration | FieldErrors:
-    """``value`` is a decoded YAML or JSON document; it is not modified."""
+    """The configuration, or all errors. ``value``: the decoded YAML or JSON file; it is not modified."""
     errors: FieldErrors = []
     given: Object = _DOCUMENT(value, "", errors) or {}
     errors += _type_errors(given)
@@ -217,7 +217,7 @@ def _profile(
     args = _plugin_config(given.get("pluginConfig", []), f"{path}.pluginConfig", registry, errors)
     remarks += _unused_args(given.get("pluginConfig", []), f"{path}.pluginConfig", registry, enabled)
     for plugin in sorted(enabled - args.keys()):
-        default = empty_args(plugin)
+        default = default_args(plugin)
         if default is not None:
             args[plugin] = default
         elif plugin not in BUILT_IN:
@@ -270,12 +270,12 @@ def _queue_sort_errors(given: list[Object | None], profiles: list[KubeSchedulerP
     errors: FieldErrors = []
     written = [((each or {}).get("plugins", {})).get("queueSort", {}) for each in given]
     sorts = [tuple(name for name, _ in profile.points["queueSort"]) for profile in profiles]
-    for i, (own, profile) in enumerate(zip(written, profiles, strict=True)):
+    for i, (queue_sort, profile) in enumerate(zip(written, profiles, strict=True)):
         item_path = f"profiles[{i}].plugins.queueSort"
-        if i and (own or {}) != (written[0] or {}):
-            errors.append(invalid(item_path, own, "must be the same for all profiles"))
-        elif len(own.get("enabled", ())) > 1:
-            count = len(own["enabled"])
+        if i and (queue_sort or {}) != (written[0] or {}):
+            errors.append(invalid(item_path, queue_sort, "must be the same for all profiles"))
+        elif len(queue_sort.get("enabled", ())) > 1:
+            count = len(queue_sort["enabled"])
             errors.append(invalid(f"{item_path}.enabled", count, "only one queue sort plugin can be enabled"))
         elif len(sorts[i]) != 1:
             detail = f'only one queue sort plugin required for profile with scheduler name "{profile.name}"'

@@ -1,7 +1,9 @@
-"""A validated configuration with all defaults set, as frozen values.
+"""The scheduler's configuration as frozen values: validated, and with all defaults set.
 
-Names are Kubernetes' names in Python's spelling; durations are seconds. The keys of ``points`` are the extension points
-as the document spells them (``preEnqueue``). ``scheduling/profile.py`` makes plugins from these values.
+``scheduler_configuration.py`` reads these values from a ``KubeSchedulerConfiguration`` file. Field names are those of
+the file in Python's spelling (``pod_max_backoff_s`` for ``podMaxBackoffSeconds``); durations are in seconds. The keys
+of ``points`` are extension points as the file spells them (``preEnqueue``). ``scheduling/profile.py`` makes plugins
+from these values.
 """
 
 from __future__ import annotations
@@ -48,8 +50,9 @@ class NodeResourcesBalancedAllocationArgs(msgspec.Struct, frozen=True):
 
 
 class PodTopologySpreadArgs(msgspec.Struct, frozen=True):
-    """``default_constraints`` are in wire form. With the ``defaulting_type`` System they are empty, and Kubernetes' own
-    two apply."""
+    """``default_constraints``: the constraints of the configuration file, as decoded JSON; they apply to pods without
+    constraints if ``defaulting_type`` is List. If it is System they are empty, and kube-scheduler's two built-in
+    defaults apply (``SYSTEM_DEFAULTS`` in ``plugins/podtopologyspread/constraints.py``)."""
 
     default_constraints: tuple[Mapping[str, Any], ...] = ()
     defaulting_type: str = "System"
@@ -85,7 +88,7 @@ class BinPackArgs(msgspec.Struct, frozen=True):
 
 
 class ExternalPluginArgs(msgspec.Struct, frozen=True):
-    """Arguments of an external plugin as in the document; the plugin validates them."""
+    """The arguments of an external plugin, as decoded JSON; the plugin validates them."""
 
     given: Mapping[str, Any] = {}
 
@@ -104,7 +107,7 @@ Args = (
 )
 
 Enabled = tuple[str, int]
-"""A plugin and its weight, which is used at ``score`` only."""
+"""The name of an enabled plugin, and its weight, which is used at ``score`` only."""
 
 
 class KubeSchedulerProfile(msgspec.Struct, frozen=True):
@@ -133,7 +136,7 @@ class ClientConnection(msgspec.Struct, frozen=True):
 
 
 class LeaderElection(msgspec.Struct, frozen=True):
-    """The Lease is Headgate's own unless the document names one: kube-scheduler holds its own Lease."""
+    """The default Lease is not kube-scheduler's, because kube-scheduler may run in the same cluster."""
 
     leader_elect: bool = True
     lease_duration_s: float = 15.0
@@ -155,4 +158,4 @@ class KubeSchedulerConfiguration(msgspec.Struct, frozen=True):
     leader_election: LeaderElection = LeaderElection()
     delay_cache_until_active: bool = False
     remarks: tuple[str, ...] = ()
-    """Remarks about settings that are valid and have no effect: probably typing errors."""
+    """Texts about settings that are valid and have no effect, and are probably typing errors."""

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.capacity.conf import Argument
+from headgate.capacity.conf import SLA, SLA_WAITING_TIME, Argument
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid, type_invalid
-from headgate.scheduling.config.strict_decoding import Object, similar
+from headgate.kube.serializer.strict_decoding import Object, similar
+from headgate.kube.timestamps import parse_duration
 
 ArgumentReader = Callable[[Any, str, FieldErrors], Argument | None]
 
@@ -22,11 +23,11 @@ _BOOLEANS: Final = {"true": True, "false": False}
 
 
 class VolcanoArgument(msgspec.Struct, frozen=True):
-    """``ignored``: why the argument is accepted and has no effect. ``refused``: why it is rejected."""
+    """``ignored``: why the argument is accepted and has no effect. ``not_supported``: why it is rejected."""
 
     read: ArgumentReader | None = None
     ignored: str = ""
-    refused: str = ""
+    not_supported: str = ""
 
 
 def _integer(minimum: int, maximum: int = (1 << 31) - 1) -> ArgumentReader:
@@ -62,6 +63,14 @@ def _factor(value: Any, path: str, errors: FieldErrors) -> float | None:
     return number
 
 
+def _duration(value: Any, path: str, errors: FieldErrors) -> float | None:
+    nanoseconds = parse_duration(value) if isinstance(value, str) else ""
+    if isinstance(nanoseconds, str) or nanoseconds <= 0:
+        errors.append(invalid(path, value, "must be a duration above 0, such as 1h30m"))
+        return None
+    return nanoseconds * 1e-9
+
+
 def _names(value: Any, path: str, errors: FieldErrors) -> str | None:
     if not isinstance(value, str):
         errors.append(type_invalid(path, value, "must be the names of resources, separated by commas"))
@@ -71,10 +80,10 @@ def _names(value: Any, path: str, errors: FieldErrors) -> str | None:
 
 _WEIGHT: Final = VolcanoArgument(_integer(0, 1_000_000))
 _ENABLE: Final = VolcanoArgument(_boolean)
-_DEVICES: Final = VolcanoArgument(
-    refused="shared devices are not supported; whole ones are asked for as any other resource"
+_SHARED_DEVICES: Final = VolcanoArgument(
+    not_supported="shared devices are not supported; whole ones are asked for as any other resource"
 )
-_CLAIMS: Final = VolcanoArgument(refused="resource claims are not allocated by this scheduler")
+_RESOURCE_CLAIMS: Final = VolcanoArgument(not_supported="resource claims are not allocated by this scheduler")
 _CACHE_SWITCH: Final = VolcanoArgument(_boolean, ignored="this scheduler has no such cache")
 
 WEIGHTS: Final[Mapping[str, int]] = {
@@ -105,10 +114,11 @@ BINPACK_RESOURCES: Final = "binpack.resources"
 _PLUGINS: Final[Mapping[str, Mapping[str, VolcanoArgument]]] = {
     "capacity": {
         "ancestorReclaimLevel": VolcanoArgument(_integer(0, 5)),
-        "capacity.DynamicResourceAllocationEnable": _CLAIMS,
-        "capacity.DRAConsumableCapacityEnable": _CLAIMS,
+        "capacity.DynamicResourceAllocationEnable": _RESOURCE_CLAIMS,
+        "capacity.DRAConsumableCapacityEnable": _RESOURCE_CLAIMS,
     },
     "overcommit": {"overcommit-factor": VolcanoArgument(_factor)},
+    SLA: {SLA_WAITING_TIME: VolcanoArgument(_duration)},
     "nodeorder": dict.fromkeys(WEIGHTS, _WEIGHT),
     "binpack": {
         **dict.fromkeys(("binpack.weight", "binpack.cpu", "binpack.memory"), _WEIGHT),
@@ -118,28 +128,30 @@ _PLUGINS: Final[Mapping[str, Mapping[str, VolcanoArgument]]] = {
         **dict.fromkeys(SWITCHES, _ENABLE),
         BIND_TIMEOUT: VolcanoArgument(_integer(0)),
         "predicate.CacheEnable": _CACHE_SWITCH,
-        "predicate.DynamicResourceAllocationEnable": _CLAIMS,
-        "dynamicresources.filterTimeoutSeconds": _CLAIMS,
-        **dict.fromkeys(("predicate.GPUSharingEnable", "predicate.GPUNumberEnable", "predicate.VGPUEnable"), _DEVICES),
+        "predicate.DynamicResourceAllocationEnable": _RESOURCE_CLAIMS,
+        "dynamicresources.filterTimeoutSeconds": _RESOURCE_CLAIMS,
+        **dict.fromkeys(
+            ("predicate.GPUSharingEnable", "predicate.GPUNumberEnable", "predicate.VGPUEnable"), _SHARED_DEVICES
+        ),
         **dict.fromkeys(
             ("predicate.ProportionalEnable", "predicate.resources"),
             VolcanoArgument(
-                refused="keeping CPU and memory back beside devices is not supported; set requests instead"
+                not_supported="keeping CPU and memory back beside devices is not supported; set requests instead"
             ),
         ),
         **dict.fromkeys(
             ("volumebinding.shape", "volumebinding.weight"),
-            VolcanoArgument(refused="nodes are not scored by their free storage"),
+            VolcanoArgument(not_supported="nodes are not scored by their free storage"),
         ),
     },
 }
-_CACHE: Final = {"predicateErrorCacheEnable": _CACHE_SWITCH}
+_CACHE_ARGUMENTS: Final = {"predicateErrorCacheEnable": _CACHE_SWITCH}
 _ACTIONS: Final[Mapping[str, Mapping[str, VolcanoArgument]]] = {
-    "allocate": _CACHE,
-    "backfill": _CACHE,
-    "reclaim": _CACHE,
+    "allocate": _CACHE_ARGUMENTS,
+    "backfill": _CACHE_ARGUMENTS,
+    "reclaim": _CACHE_ARGUMENTS,
     "preempt": {
-        **_CACHE,
+        **_CACHE_ARGUMENTS,
         "minCandidateNodesPercentage": VolcanoArgument(_integer(0, 100)),
         "minCandidateNodesAbsolute": VolcanoArgument(_integer(0)),
         "enableTopologyAwarePreemption": VolcanoArgument(
@@ -156,6 +168,8 @@ _ACTIONS: Final[Mapping[str, Mapping[str, VolcanoArgument]]] = {
 
 
 def read_plugin(name: str, given: Object, path: str, errors: FieldErrors, remarks: list[str]) -> dict[str, Argument]:
+    """The valid arguments of a plugin. Errors, and remarks about arguments without an effect, are added to the
+    lists."""
     arguments = _PLUGINS.get(name, {})
     if name == "binpack":
         arguments = {**arguments, **_binpack_weights(given.get(BINPACK_RESOURCES))}
@@ -163,6 +177,7 @@ def read_plugin(name: str, given: Object, path: str, errors: FieldErrors, remark
 
 
 def read_action(name: str, given: Object, path: str, errors: FieldErrors, remarks: list[str]) -> dict[str, Argument]:
+    """As :func:`read_plugin`, for an action."""
     return _read(_ACTIONS.get(name, {}), f"the action {name}", given, path, errors, remarks)
 
 
@@ -191,7 +206,7 @@ def _read(
             errors.append(forbidden(item_path, _unknown(name, owner, arguments)))
         elif argument.read is None:
             if value not in (False, "false", None):
-                errors.append(forbidden(item_path, argument.refused))
+                errors.append(forbidden(item_path, argument.not_supported))
         elif value is not None:
             read = argument.read(value, item_path, errors)
             if read is not None:

@@ -8,7 +8,7 @@ remark. ``volcano_arguments.py`` reads the arguments, ``queue_profile.py`` makes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -25,7 +25,8 @@ from headgate.capacity.conf import (
     SchedulerConf,
 )
 from headgate.kube.field_errors import FieldErrors, duplicate, forbidden, invalid, not_supported, required
-from headgate.scheduling.config.strict_decoding import Object, boolean, list_of, mapping, record, similar, text
+from headgate.kube.serializer.strict_decoding import Object, boolean, list_of, mapping, record, similar, text
+from headgate.scheduling.config.plugin_registry import BUILT_IN, QUEUE_METHODS, PluginEntry, Registry
 from headgate.scheduling.config.volcano_arguments import read_action, read_plugin
 
 HIERARCHY: Final = "enableHierarchy"
@@ -67,7 +68,7 @@ _DOCUMENT: Final = record(
     }
 )
 DISTINGUISHING: Final = frozenset({"actions", "tiers", "configurations"})
-"""Fields that documents of other kinds do not have."""
+"""Fields by which a file is recognized as a ``volcano-scheduler.conf``."""
 
 
 class VolcanoConfiguration(msgspec.Struct, frozen=True):
@@ -75,8 +76,9 @@ class VolcanoConfiguration(msgspec.Struct, frozen=True):
     remarks: tuple[str, ...] = ()
 
 
-def parse_volcano_conf(value: Any) -> VolcanoConfiguration | FieldErrors:
-    """``value`` is a decoded document; it is not modified."""
+def parse_volcano_conf(value: Any, registry: Registry = BUILT_IN) -> VolcanoConfiguration | FieldErrors:
+    """The configuration, or all errors. ``value``: the decoded YAML file; it is not modified. ``registry``: the
+    installed plugins; those of other packages that serve an extension point of queues may be in a tier."""
     errors: FieldErrors = []
     remarks: list[str] = []
     given: Object = _DOCUMENT(value, "", errors) or {}
@@ -84,7 +86,7 @@ def parse_volcano_conf(value: Any) -> VolcanoConfiguration | FieldErrors:
         errors.append(forbidden("metrics", "only the plugin usage reads it, and that is not supported"))
     actions = _actions(given, errors, remarks)
     written = [
-        _plugins((tier or {}).get("plugins", ()), f"tiers[{i}].plugins", errors, remarks)
+        _plugins((tier or {}).get("plugins", ()), f"tiers[{i}].plugins", registry, errors, remarks)
         for i, tier in enumerate(given.get("tiers", ()))
     ]
     errors += _find_conflicts(written)
@@ -121,44 +123,61 @@ def _actions(given: Object, errors: FieldErrors, remarks: list[str]) -> tuple[st
 
 
 def _plugins(
-    given: list[Object | None], path: str, errors: FieldErrors, remarks: list[str]
+    given: list[Object | None], path: str, registry: Registry, errors: FieldErrors, remarks: list[str]
 ) -> list[PluginOption | None]:
-    """An invalid plugin becomes ``None`` and keeps its index: paths count the items of the document."""
+    """The plugins of a tier. An invalid plugin becomes ``None``, so that the others keep their index: paths in errors
+    count the items of the file."""
+    external = {each.name: _external_points(each) for each in registry.values() if _external_points(each)}
+    known = {**EXTENSION_POINTS, **external}
     found: list[PluginOption | None] = []
     for i, each in enumerate(given):
         written = each or {}
         item_path = f"{path}[{i}]"
         name = written.get("name", "")
-        if name not in EXTENSION_POINTS:
-            errors.append(_plugin_error(name, f"{item_path}.name"))
+        if name not in known:
+            errors.append(_plugin_error(name, f"{item_path}.name", known, registry))
             found.append(None)
             continue
-        off = _disabled_points(name, written, item_path, errors, remarks)
-        arguments = read_plugin(name, written.get("arguments", {}), f"{item_path}.arguments", errors, remarks)
+        off = _disabled_points(name, known[name], written, item_path, errors, remarks)
+        arguments = written.get("arguments", {})
+        if name in external:
+            found.append(PluginOption(name, off, arguments, external[name]))
+            continue
+        arguments = read_plugin(name, arguments, f"{item_path}.arguments", errors, remarks)
         found.append(PluginOption(name, off, arguments))
     return found
 
 
-def _plugin_error(name: str, path: str) -> Any:
+def _external_points(entry: PluginEntry) -> tuple[str, ...]:
+    """The extension points at which a plugin of another package is enabled in a tier. Volcano's name for the order of
+    units is ``jobOrder``."""
+    points = tuple(point for point in QUEUE_METHODS if point in entry.points)
+    return (*points, "jobOrder") if "queueOrder" in points else points
+
+
+def _plugin_error(name: str, path: str, known: Mapping[str, Any], registry: Registry) -> Any:
     if not name:
-        return required(path, f"one of {', '.join(EXTENSION_POINTS)}")
-    close = similar(name, EXTENSION_POINTS)
+        return required(path, f"one of {', '.join(known)}")
+    if name in registry:
+        detail = f"the plugin serves no extension point of queues; these are {', '.join(QUEUE_METHODS)}"
+        return invalid(path, name, detail)
+    close = similar(name, known)
     if not close:
-        return not_supported(path, name, tuple(EXTENSION_POINTS))
+        return not_supported(path, name, tuple(known))
     return invalid(path, name, f"no such plugin: is it {close}?")
 
 
 def _disabled_points(
-    plugin: str, written: Object, path: str, errors: FieldErrors, remarks: list[str]
+    plugin: str, points: Sequence[str], written: Object, path: str, errors: FieldErrors, remarks: list[str]
 ) -> frozenset[str]:
     off: set[str] = set()
     for option, point in OPTIONS.items():
         value = written.get(option)
         if value is None:
             continue
-        if point not in EXTENSION_POINTS[plugin] and not value:
+        if point not in points and not value:
             continue  # the plugin does not serve this point anyway
-        if point not in EXTENSION_POINTS[plugin]:
+        if point not in points:
             remarks.append(f"{path}.{option}: changes nothing: the plugin {plugin} does not use it")
         elif not value and point not in ENABLE_OPTIONS:
             detail = f"cannot be switched off here: leave the plugin {plugin} out instead"
@@ -222,6 +241,7 @@ def _find_gaps(conf: SchedulerConf) -> list[str]:
         gaps.append("tiers: without capacity or proportion queues have no limits")
     if not conf.is_enabled_at("predicates", "predicate"):
         gaps.append(
-            "tiers: without predicates pods go to any node with room: node selectors, affinity and taints are ignored"
+            "tiers: without predicates pods go to any node with enough free resources: node selectors, affinity and "
+            "taints are ignored"
         )
     return gaps

@@ -1,10 +1,11 @@
-"""Cluster events: a resource and an action, the unit that plugins register for and metrics are labelled with.
+"""Cluster events: a resource and an action. Plugins register for them, and metrics have them as labels.
 
 An event is as specific as possible (``UpdateNodeTaint``, not ``Update``). Plugins register the events that may make a
-rejected pod schedulable (:func:`on`); a registered ``Update`` covers the specific updates, not the reverse, so a pod
-that lost one of two gates wakes no pod. Updates of an unscheduled pod wake only that pod (``target``); events of pods
-on nodes and of other objects wake every pod that registered for them. ``waiting/parking_lot.py`` finds the pods to
-wake; ``scheduling/queue/scheduling_queue.py`` requeues them.
+rejected pod schedulable (:func:`on`). A plugin that registers ``Update`` gets the specific updates, too, but a plugin
+that registers a specific update does not get ``Update``: the removal of one of two gates wakes no pod. Updates of an
+unscheduled pod wake only that pod (``target``); events of pods on nodes and of other objects wake every pod that
+registered for them. ``waiting/parking_lot.py`` finds the pods to wake; ``scheduling/queue/scheduling_queue.py``
+requeues them.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ CSI_STORAGE_CAPACITY: Final = "storage.k8s.io/CSIStorageCapacity"
 VOLUME_ATTACHMENT: Final = "storage.k8s.io/VolumeAttachment"
 STORAGE_CLASS: Final = "storage.k8s.io/StorageClass"
 QUEUE_GATE: Final = "QueueAllocationGate"
+QUEUE_RESERVATION: Final = "QueueReservation"
 ANY: Final = "*"
 
 ADD: Final = "Add"
@@ -47,7 +49,7 @@ NODE_TAINT: Final = "UpdateNodeTaint"
 NODE_CONDITION: Final = "UpdateNodeCondition"
 NODE_ANNOTATION: Final = "UpdateNodeAnnotation"
 GRANTED: Final = "Granted"
-GATE_REMOVED: Final = "Lifted"
+GATE_REMOVED: Final = "Lifted"  # a label of metrics, so the value stays
 
 POD_UPDATES: Final = (POD_LABEL, POD_SCALE_DOWN, POD_GATES_ELIMINATED, POD_TOLERATION)
 NODE_UPDATES: Final = (NODE_ALLOCATABLE, NODE_LABEL, NODE_TAINT, NODE_CONDITION, NODE_ANNOTATION)
@@ -60,7 +62,7 @@ _UPDATES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 GateOwnership = Callable[[str], bool]
-"""Whether a scheduling gate belongs to a built-in plugin, which then holds the pod itself."""
+"""Whether a built-in plugin removes this scheduling gate; that plugin then rejects the pod at PreEnqueue."""
 
 
 def no_gate_owned(gate: str) -> bool:
@@ -68,10 +70,13 @@ def no_gate_owned(gate: str) -> bool:
 
 
 class ClusterEvent(msgspec.Struct, frozen=True):
-    """``old`` is None for a new object, ``new`` for a deleted one. ``custom``: the label of events without an object.
+    """``old`` is None for a new object, ``new`` for a deleted one. ``custom``: the label in metrics of an event without
+    an object; other events have resource and action as their label.
 
-    ``subjects`` name the object, and groups it belongs to, for units that registered only for these: there may be many
-    other objects of its kind."""
+    ``target``: the uid of the only pod that the event may wake. ``subjects``: texts that name the object, or a group of
+    objects that it belongs to, such as ``namespace/name``. The component that creates the events chooses
+    their form. A plugin can
+    register for one subject (:func:`on_one`), so that events of other objects of the kind do not wake its pods."""
 
     resource: str
     action: str
@@ -108,7 +113,8 @@ POD_UPDATE: Final = UNSCHEDULABLE_POD + UPDATE
 
 
 def named(resource: APIResource) -> str:
-    """The resource name in events of any other kind: ``foos.v1.example.com``."""
+    """The text to use as the ``resource`` of events about a kind that has no constant here, such as
+    ``foos.v1.example.com``."""
     if not isinstance(resource, APIResource):
         raise TypeError(f"named takes an APIResource, not {resource!r}")
     return ".".join(filter(None, (resource.plural, resource.version, resource.group)))
@@ -123,14 +129,19 @@ def queue_gate_event(action: str, uid: str) -> ClusterEvent:
     return ClusterEvent(QUEUE_GATE, action, target=uid)
 
 
+QUEUE_RESERVATION_RELEASED: Final = ClusterEvent(QUEUE_RESERVATION, DELETE)
+"""A pod that held capacity of a queue holds it no more, and the queue plugins have released what they reserved."""
+
+
 def on(resource: str, *actions: str, guard: QueueingHint | None = None) -> tuple[ClusterEventWithHint, ...]:
-    """Registers a plugin for these actions; ``Pod`` means pods with and without a node."""
+    """Registers a plugin for these actions; ``Pod`` means pods with and without a node. ``guard``: a queueing hint that
+    checks each event; None accepts all."""
     wakers: dict[ClusterEventWithHint, None] = {}
-    for one in _PODS if resource == POD else (resource,):
+    for each_resource in _PODS if resource == POD else (resource,):
         for action in actions:
-            for each in _specific(one, action):
-                own = one == UNSCHEDULABLE_POD and each not in (ADD, DELETE)
-                wakers[ClusterEventWithHint((one, each), guard, own)] = None
+            for each in _specific(each_resource, action):
+                only_own_pod = each_resource == UNSCHEDULABLE_POD and each not in (ADD, DELETE)
+                wakers[ClusterEventWithHint((each_resource, each), guard, only_own_pod)] = None
     return tuple(wakers)
 
 
@@ -145,7 +156,7 @@ def _specific(resource: str, action: str) -> tuple[str, ...]:
 def on_one(
     resource: str, subject: str, *actions: str, guard: QueueingHint | None = None
 ) -> tuple[ClusterEventWithHint, ...]:
-    """As :func:`on`, for the events of one object or group only. Its events find only units registered for it."""
+    """As :func:`on`, only for events that have this text among their ``subjects`` (:class:`ClusterEvent`)."""
     return tuple(
         ClusterEventWithHint((*each.topic, subject), guard)
         for each in on(resource, *actions)
@@ -173,7 +184,7 @@ def pod_update_events(old: PodLike, new: PodLike, is_owned: GateOwnership = no_g
 
 
 def gates_eliminated(old: Sequence[str], new: Sequence[str], is_owned: GateOwnership = no_gate_owned) -> bool:
-    """Whether the last gate was removed, or the last gate that no built-in plugin owns."""
+    """Whether the last gate was removed, or the last gate that no built-in plugin removes."""
     if len(new) >= len(old):
         return False
     return not new or (not all(map(is_owned, old)) and all(map(is_owned, new)))
@@ -195,11 +206,11 @@ Object = Mapping[str, Any]
 
 
 def node_update_events(old: Object, new: Object) -> list[ClusterEvent]:
-    """The specific updates of a node in wire form; empty if only fields changed that no plugin reads."""
+    """The specific updates of a node, as decoded JSON; empty if only fields changed that no plugin reads."""
     return [ClusterEvent(NODE, action, old, new) for action, changed in _NODE_CHANGES if changed(old, new)]
 
 
-def _part(obj: Object, *path: str) -> Any:
+def _field(obj: Object, *path: str) -> Any:
     found: Any = obj
     for key in path:
         found = (found or {}).get(key)
@@ -207,7 +218,7 @@ def _part(obj: Object, *path: str) -> Any:
 
 
 def _allocatable_changed(old: Object, new: Object) -> bool:
-    before, after = (_part(node, "status", "allocatable") or {} for node in (old, new))
+    before, after = (_field(node, "status", "allocatable") or {} for node in (old, new))
     return before != after and _amounts(before) != _amounts(after)
 
 
@@ -216,17 +227,17 @@ def _amounts(listed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _labels_of_node_changed(old: Object, new: Object) -> bool:
-    return (_part(old, "metadata", "labels") or {}) != (_part(new, "metadata", "labels") or {})
+    return (_field(old, "metadata", "labels") or {}) != (_field(new, "metadata", "labels") or {})
 
 
 def _annotations_changed(old: Object, new: Object) -> bool:
-    return (_part(old, "metadata", "annotations") or {}) != (_part(new, "metadata", "annotations") or {})
+    return (_field(old, "metadata", "annotations") or {}) != (_field(new, "metadata", "annotations") or {})
 
 
 def _taints_changed(old: Object, new: Object) -> bool:
     """Uncordoning counts as well: a cordon is equivalent to a taint."""
-    uncordoned = bool(_part(old, "spec", "unschedulable")) and not _part(new, "spec", "unschedulable")
-    return uncordoned or (_part(old, "spec", "taints") or []) != (_part(new, "spec", "taints") or [])
+    uncordoned = bool(_field(old, "spec", "unschedulable")) and not _field(new, "spec", "unschedulable")
+    return uncordoned or (_field(old, "spec", "taints") or []) != (_field(new, "spec", "taints") or [])
 
 
 def _conditions_changed(old: Object, new: Object) -> bool:
@@ -235,7 +246,7 @@ def _conditions_changed(old: Object, new: Object) -> bool:
 
 
 def _conditions(node: Object) -> dict[str, str]:
-    return {each.get("type", ""): each.get("status", "") for each in _part(node, "status", "conditions") or ()}
+    return {each.get("type", ""): each.get("status", "") for each in _field(node, "status", "conditions") or ()}
 
 
 _NODE_CHANGES: Final[tuple[tuple[str, Callable[[Object, Object], bool]], ...]] = (

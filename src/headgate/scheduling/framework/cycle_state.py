@@ -1,4 +1,4 @@
-"""CycleState: one shape evaluated by the plugins of a profile, with the state that each plugin made for it.
+"""CycleState: the filters and scores of a profile for one shape, each with the state that its plugin made for it.
 
 :func:`build_cycle_state` runs PreFilter and PreScore and returns a :class:`CycleState`, which can filter and score any
 rows of the matrix, or a failure. ``scheduling/framework/shape_cache.py`` keeps the results and updates them. A plugin
@@ -53,14 +53,17 @@ from headgate.scheduling.framework.plugin_timers import (
 )
 
 Orders = NDArray[np.int8]
+"""Per row the first filter that rejects the node, as its ``FilterStep.order``; or :data:`PASSES` or :data:`NO_NODE`."""
 KeyOf = Callable[[PodInfo], Hashable]
+"""The ``key`` method of a plugin (``KeyedPlugin``)."""
 StampOf = Callable[[PodShape, NodeMatrix], Hashable]
+"""The ``stamp`` method of a plugin (``ClusterVersionedPlugin``)."""
 T = TypeVar("T")
 
 PASSES: Final = 127
-"""In place of the number of a filter: no filter rejects the node."""
+"""In :data:`Orders`: no filter rejects the node."""
 NO_NODE: Final = -1
-"""In place of the number of a filter: the row holds no node."""
+"""In :data:`Orders`: the row has no node."""
 _PRE_FILTER_STATUS: Final[Mapping[type, str]] = {Skip: SKIP, PreFilterRejection: UNSCHEDULABLE}
 
 _METHODS: Final[Mapping[str, str]] = {
@@ -89,6 +92,8 @@ class PluginError(Exception):
 
 
 class FilterStep(msgspec.Struct, frozen=True, eq=False):
+    """One filter plugin. ``order``: its position among all filters."""
+
     order: int
     plugin: FilterPlugin
     state: State
@@ -98,6 +103,8 @@ class FilterStep(msgspec.Struct, frozen=True, eq=False):
 
 
 class ScoreStep(msgspec.Struct, frozen=True, eq=False):
+    """One score plugin. ``normalize``: the plugin itself if its scores have to be normalized, otherwise None."""
+
     plugin: ScorePlugin
     weight: int
     state: State
@@ -107,13 +114,18 @@ class ScoreStep(msgspec.Struct, frozen=True, eq=False):
 
 
 class PreFilterFailure(msgspec.Struct, frozen=True):
-    """A failure before any node was evaluated. Without a plugin, several plugins together left no node."""
+    """PreFilter rejected all nodes: one plugin did, or the PreFilterResults of several plugins have no node in
+    common."""
 
     plugins: tuple[str, ...]
     reason: FilterReason
 
 
 class CycleState(msgspec.Struct, frozen=True, eq=False):
+    """``node_…``: plugins that read only the node object; ``pod_…``: plugins that also read the pods on the node.
+    ``incremental_states``: the states of plugins that follow changes of the node matrix. ``feasible_nodes_states``: the
+    states of score plugins that depend on which nodes are feasible."""
+
     shape: PodShape
     node_filters: tuple[FilterStep, ...]
     pod_filters: tuple[FilterStep, ...]
@@ -139,6 +151,8 @@ class CycleState(msgspec.Struct, frozen=True, eq=False):
 def build_cycle_state(
     pod: PodInfo, matrix: NodeMatrix, plugins: CyclePlugins, timers: ProfileTimers
 ) -> CycleState | PreFilterFailure:
+    """Runs the PreFilter and PreScore plugins for the shape of this pod. Returns a failure if PreFilter rejects all
+    nodes."""
     states: dict[str, State] = {}
     skipped: set[str] = set()
     names: frozenset[str] | None = None
@@ -244,7 +258,8 @@ def _no_nodes_text(names: list[str]) -> str:
 def filter_rows(
     steps: tuple[FilterStep, ...], shape: PodShape, matrix: NodeMatrix, rows: Rows | None
 ) -> tuple[Orders, Ints] | None:
-    """Per row the first filter that rejects it, and that filter's reasons; ``None`` if all pass."""
+    """Two arrays: per row the first filter that rejects it, and the bits of that filter's reasons. ``None`` if all rows
+    pass all filters."""
     first: Orders | None = None
     bits: Ints | None = None
     for step in steps:
@@ -260,12 +275,12 @@ def filter_rows(
         if found is None:
             continue
         # Arithmetic on small integers: selection by a mask takes several times as long.
-        here = (found != 0).view(np.int8) * np.int8(step.order - PASSES) + np.int8(PASSES)
+        rejecting = (found != 0).view(np.int8) * np.int8(step.order - PASSES) + np.int8(PASSES)
         if first is None or bits is None:
-            first, bits = here, found
+            first, bits = rejecting, found
         else:
             bits = np.where(first == PASSES, found, bits)
-            first = np.minimum(first, here)
+            first = np.minimum(first, rejecting)
     return None if first is None or bits is None else (first, bits)
 
 
@@ -275,8 +290,8 @@ def score_rows(step: ScoreStep, shape: PodShape, matrix: NodeMatrix, rows: Rows 
         found = step.plugin.score(shape, matrix, rows, step.state)
         if step.is_checked:
             count = matrix.size if rows is None else len(rows)
-            here = matrix.is_node[: matrix.size] if rows is None else matrix.is_node[rows]
-            found = result_checks.score_result(found, count, here if step.normalize is None else None)
+            has_node = matrix.is_node[: matrix.size] if rows is None else matrix.is_node[rows]
+            found = result_checks.score_result(found, count, has_node if step.normalize is None else None)
     except BaseException as error:
         raise _plugin_error(step.timer, began_s, error) from error
     if began_s is not None:
@@ -307,7 +322,8 @@ def normalized(step: ScoreStep, raw: Ints, scale: Hashable, feasible: Mask | Non
     )
 
 
-# Keys and stamps are read several times per pod, so the results of built-in plugins are not validated.
+# The plugin methods ``key`` and ``stamp`` are called several times per pod, so the results of built-in plugins are not
+# validated.
 
 
 def key_of(plugin: KeyedPlugin) -> KeyOf:
@@ -318,6 +334,7 @@ def key_of(plugin: KeyedPlugin) -> KeyOf:
 
 
 def stamp_of(plugin: ClusterVersionedPlugin) -> StampOf:
+    """The plugin's ``stamp`` method, with validation for an external plugin."""
     if result_checks.is_built_in(plugin):
         return plugin.stamp
     return lambda shape, matrix: _call_plugin(

@@ -1,8 +1,9 @@
 """A dry run: whether a pod fits one node while other pods are added to it or removed from it.
 
-The dry run changes the matrix and the plugins' states in place, so that plugins need no special case, and restores both
-at the end. Filters that depend on the node object alone run once. The pod must fit both with the pods nominated to the
-node and without them, since those may be bound elsewhere.
+The dry run changes the node matrix and the states of plugins (what their ``pre_filter`` returned for the pod's shape)
+in place, so that plugins need no special case, and restores both at the end. Filters that depend on the node object
+alone run once. The pod must fit both with the pods nominated to the node and without them, because nominated pods may
+be bound to other nodes.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from headgate.scheduling.framework.fit_error import reasons_in
 from headgate.scheduling.framework.interface import FilterReason
 
 Rejected = tuple[int, int]
-"""The number of the filter that rejects the node, and the bits of its reasons."""
+"""The order of the filter that rejects the node, and the bits of its reasons."""
 
 _PASSED: Final = (PASSES, 0)
 
@@ -113,12 +114,12 @@ class NodeDryRun:
     def _undo(self, length: int) -> None:
         """Revert the changes after the first ``length``. The matrix comes first: it must be correct even if the state
         of a plugin raises."""
-        opposite = [NodeChange(each.row, each.pod, -each.sign) for each in reversed(self._changes[length:])]
+        inverse = [NodeChange(each.row, each.pod, -each.sign) for each in reversed(self._changes[length:])]
         del self._changes[length:]
-        for change in opposite:
+        for change in inverse:
             self._count(change)
         try:
-            for change in opposite if self._states else ():
+            for change in inverse if self._states else ():
                 for state in self._states:
                     state.follow(change)
         except BaseException:

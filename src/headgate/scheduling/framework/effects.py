@@ -1,4 +1,5 @@
-"""Effects of the scheduler: frozen values that ``runtime/scheduler/`` performs and answers with events.
+"""Effects of the scheduler: frozen values. ``runtime/scheduler/`` performs them and passes the results to the
+scheduler.
 
 Only :class:`Bind` and :class:`RemoveSchedulingGate` are urgent: the dispatcher performs them before conditions and
 Events. :class:`WriteResult` lists the outcomes of a write that the scheduler distinguishes.
@@ -17,6 +18,8 @@ from headgate.scheduling.cache.pod import PodInfo
 
 
 class WriteResult(Enum):
+    """The outcome of a write, as far as the scheduler distinguishes outcomes."""
+
     DONE = "done"
     GONE = "gone"
     """The pod does not exist, or another pod has its name."""
@@ -45,7 +48,7 @@ class ObjectPatch(msgspec.Struct, frozen=True):
 
 
 class PreBindWrites(msgspec.Struct, frozen=True):
-    """Writes that must be done before the pod is bound, in order. Answered with ``Scheduler.prepared``."""
+    """Writes that must be done before the pod is bound, in order. The result goes to ``Scheduler.prepared``."""
 
     pod: PodInfo
     writes: tuple[ObjectPatch, ...]
@@ -53,7 +56,8 @@ class PreBindWrites(msgspec.Struct, frozen=True):
 
 class RemoveSchedulingGate(msgspec.Struct, frozen=True, gc=False):
     """Remove the queue's gate from the pod and write the stamp (``capacity/api/stamp.py``) in one idempotent patch that
-    changes nothing else. Without a stamp only the gate is removed. Answered with ``Scheduler.gate_removed``."""
+    changes nothing else. If the stamp is empty, only the gate is removed. The result goes to
+    ``Scheduler.gate_removed``."""
 
     pod: PodInfo
     stamp: str
@@ -61,14 +65,17 @@ class RemoveSchedulingGate(msgspec.Struct, frozen=True, gc=False):
 
 class RemoveStamp(msgspec.Struct, frozen=True, gc=False):
     """Remove exactly this stamp from the pod, because its promise was or will be revoked. A later stamp is kept.
-    Answered with ``Scheduler.stamp_removed``."""
+    ``lapse``: if the promise lapses, what the same patch records on the pod (``capacity/api/lease.py``). The result
+    goes to ``Scheduler.stamp_removed``."""
 
     pod: PodInfo
     stamp: str
+    lapse: str = ""
 
 
 class Bind(msgspec.Struct, frozen=True, gc=False):
-    """Answered with ``Scheduler.bound``. ``instead``: what a Bind plugin writes in place of a binding."""
+    """Bind the pod to the node. The result goes to ``Scheduler.bound``. ``instead``: what a Bind plugin writes in place
+    of a binding."""
 
     pod: PodInfo
     node_name: str
@@ -76,8 +83,8 @@ class Bind(msgspec.Struct, frozen=True, gc=False):
 
 
 class SetStatus(msgspec.Struct, frozen=True):
-    """``condition`` replaces the pod's ``PodScheduled``; ``nominated_node`` of ``None`` leaves the nomination
-    unchanged."""
+    """Write the status of the pod. ``condition``: the new ``PodScheduled`` condition; ``nominated_node``: the new
+    nominated node, or empty for none. ``None`` leaves each of them unchanged."""
 
     pod: PodInfo
     condition: Mapping[str, Any] | None = None
@@ -85,7 +92,7 @@ class SetStatus(msgspec.Struct, frozen=True):
 
 
 class Preempt(msgspec.Struct, frozen=True):
-    """Set the DisruptionTarget condition on each victim, then delete it. Answered with ``Scheduler.preempted``."""
+    """Set the DisruptionTarget condition on each victim, then delete it. The result goes to ``Scheduler.preempted``."""
 
     pod: PodInfo
     node_name: str

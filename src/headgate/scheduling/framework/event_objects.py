@@ -1,6 +1,6 @@
 """Objects that queueing hints read from a cluster event: the node before and after, the deleted pod, the pod itself.
 
-Nodes may be in wire form or decoded. A node that cannot be decoded matches no hint.
+A node in an event may be decoded JSON or a :class:`NodeInfo`. A node that cannot be read matches no hint.
 """
 
 from __future__ import annotations

@@ -26,7 +26,8 @@ NO_NODES: Final = "no nodes available to schedule pods"
 def count_reasons(
     filters: Sequence[FilterPlugin], shape: PodShape, order: Orders, bits: Ints
 ) -> dict[str, Counter[str]]:
-    """The number of nodes per reason, by plugin, in the order of the filters."""
+    """By plugin, in the order of the filters, the number of nodes per reason. ``order`` and ``bits``: per node the
+    first filter that rejects it, and its reasons (``filter_rows`` in ``cycle_state.py``)."""
     found: dict[str, Counter[str]] = {}
     for number in np.unique(order).tolist():
         if number in (PASSES, NO_NODE):
@@ -45,10 +46,12 @@ def count_reasons(
 
 
 def reasons_in(reasons: Sequence[FilterReason], pattern: int) -> Iterable[FilterReason]:
+    """The reasons whose bits are set in the pattern."""
     return (reason for i, reason in enumerate(reasons) if pattern >> i & 1)
 
 
 def fit_error(nodes: int, counts: Iterable[Counter[str]]) -> str:
+    """The message. ``nodes``: the number of all nodes; ``counts``: for each plugin, the number of nodes per reason."""
     total: Counter[str] = Counter()
     for each in counts:
         total.update(each)

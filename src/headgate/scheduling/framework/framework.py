@@ -30,5 +30,7 @@ class Framework(msgspec.Struct, frozen=True):
     unknown_plugins: tuple[str, ...]
     annotations: frozenset[str]
     """The annotations of pods that some plugin reads (``PreEnqueuePlugin``)."""
+    queue_plugins: tuple[Any, ...] = ()
+    """The plugins of other packages that serve an extension point of queues."""
     event_handlers: tuple[ResourceEventHandler, ...] = ()
     """Plugins that receive events of other resources (:class:`ResourceEventHandler`)."""

@@ -1,7 +1,7 @@
 """Reads the node matrix for ``filter`` and ``score``: one value per row that the plugin is called for.
 
 ``rows`` is what the scheduler passes: an array of row numbers, or ``None`` for all rows in use. All returned arrays are
-copies, so a plugin may compute in place. A row may hold no node (``nodes_at`` has ``None`` there): the result of a
+copies, so a plugin may compute in place. A row may have no node (``nodes_at`` has ``None`` there): the result of a
 plugin for such a row is ignored.
 """
 

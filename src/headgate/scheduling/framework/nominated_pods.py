@@ -18,7 +18,7 @@ from headgate.scheduling.framework.cycle_state import CycleState
 from headgate.scheduling.framework.dry_run import NodeDryRun, Rejected
 
 _MAX_PRIORITIES: Final = 8
-_NEVER: Final = -1
+_NEVER_READ: Final = -1  # a position before the beginning of each log
 _EMPTY_LOG: Final[ChangeLog[str]] = ChangeLog()
 
 
@@ -36,14 +36,15 @@ class NominatedPods(Protocol):
 
 
 class _Conflicts:
-    """The rows where pods of one priority conflict with nominated pods, as of a position in each log. Mutable: it is
-    updated with the changes after these positions."""
+    """``rows``: the rows where pods of one priority do not fit beside the nominated pods, each with the filter that
+    rejects them. ``changes`` and ``nominations``: the positions in the logs of the node matrix and of the nominations
+    up to which this is current."""
 
     __slots__ = ("changes", "nominations", "rows")
 
     def __init__(self) -> None:
-        self.changes = _NEVER
-        self.nominations = _NEVER
+        self.changes = _NEVER_READ
+        self.nominations = _NEVER_READ
         self.rows: dict[int, Rejected] = {}
 
 
@@ -64,6 +65,8 @@ class NominatedPodConflicts:
 
 
 class NominatedPodFilter:
+    """Finds the nodes where an incoming pod does not fit beside the nominated pods."""
+
     def __init__(self, matrix: NodeMatrix, nominated_pods: NominatedPods | None) -> None:
         self._matrix = matrix
         self._nominated_pods = nominated_pods
@@ -73,7 +76,8 @@ class NominatedPodFilter:
         return _EMPTY_LOG if self._nominated_pods is None else self._nominated_pods.log
 
     def node_of(self, pod: PodInfo) -> str:
-        """The nominated node of the pod. The scheduler's own nomination wins: the API may not show it yet."""
+        """The nominated node of the pod. The scheduler's own nomination takes precedence: the API may not
+        show it yet."""
         found = None if self._nominated_pods is None else self._nominated_pods.node_of(pod.uid)
         return found or pod.nominated_node
 
@@ -90,7 +94,7 @@ class NominatedPodFilter:
         return [each for each in pods if each.priority >= priority and row_of_pod(each.uid) is None]
 
     def nominated_rows(self, pod: PodInfo) -> Iterator[tuple[int, Sequence[PodInfo]]]:
-        """The rows with such nominated pods."""
+        """The rows with nominated pods that count for this pod, each with these pods."""
         for name in () if self._nominated_pods is None else self._nominated_pods.nodes():
             row = self._matrix.row_of(name)
             pods = () if row is None else self.nominated_on(pod, row)
@@ -108,11 +112,12 @@ class NominatedPodFilter:
         for row in self._stale_rows(found, cycle_state, nominated_pods):
             self._check_row(found.rows, cycle_state, row, self._nominated_for_priority(pod.priority, row))
         found.changes, found.nominations = self._matrix.log.position, nominated_pods.log.position
-        own = self._matrix.row_of(nominated_pods.node_of(pod.uid) or "")
-        if own is None or own not in found.rows:
+        own_nominated_row = self._matrix.row_of(nominated_pods.node_of(pod.uid) or "")
+        if own_nominated_row is None or own_nominated_row not in found.rows:
             return found.rows
+        # The kept results count the pod itself on its nominated node.
         rows = dict(found.rows)
-        self._check_row(rows, cycle_state, own, self.nominated_on(pod, own))
+        self._check_row(rows, cycle_state, own_nominated_row, self.nominated_on(pod, own_nominated_row))
         return rows
 
     def conflicting_among(self, pod: PodInfo, cycle_state: CycleState, rows: Iterable[int]) -> Mapping[int, Rejected]:
@@ -149,5 +154,5 @@ class NominatedPodFilter:
 
 
 def signature(pods: Sequence[PodInfo]) -> tuple[tuple[str, int], ...]:
-    """A value that identifies a list of nominated pods."""
+    """A value that is equal for equal lists of nominated pods."""
     return tuple([(each.uid, each.shape.number) for each in pods])

@@ -2,7 +2,7 @@
 
 Failures are grouped by plugin, extension point and exception type, because the text may differ each time. The first
 failure of a group is logged with its place in the plugin's code; later ones are logged once a minute with their number.
-The conditions and Events of the pods show the failures too. Pure.
+The conditions and Events of the pods show the failures too. The module does no I/O.
 """
 
 from __future__ import annotations
@@ -67,18 +67,18 @@ class PluginFailures:
 def source_location(plugin: Any, method: str, error: BaseException) -> str:
     """``file:line`` in the plugin's code: where it raised or, for an invalid result, where the method begins."""
     package = type(plugin).__module__.partition(".")[0]
-    own, other = "", ""
+    in_plugin, in_library = "", ""
     trace: TracebackType | None = error.__traceback__
     while trace is not None:
         module = str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
         location = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
         if module == package:
-            own = location
+            in_plugin = location
         elif module != "headgate":
-            other = location
+            in_library = location
         trace = trace.tb_next
-    if own or other:
-        return own or other
+    if in_plugin or in_library:
+        return in_plugin or in_library
     try:
         code = getattr(getattr(type(plugin), method, None), "__code__", None)
     except BaseException:

@@ -1,9 +1,9 @@
 """Timers of plugins: the number of calls of each plugin and, for a sample of the attempts, their duration.
 
-Counting costs one addition per call. Timing reads a clock that the caller passes twice; without a clock nothing is
-timed. An attempt is timed as a whole, so the duration of an extension point is the sum over its plugins in that
-attempt. The first attempt is always timed, so that a slow plugin is visible in an idle cluster. External plugins are
-timed at every call, so that slow ones are named (``scheduling/metrics/slow_plugin_calls.py``).
+Counting costs one addition per call. Timing reads the clock twice per call; without a clock nothing is timed. An
+attempt is timed as a whole, so the duration of an extension point is the sum over its plugins in that attempt. The
+first attempt is always timed, so that a slow plugin is visible in an idle cluster. External plugins are timed at every
+call, so that slow ones are logged (``scheduling/metrics/slow_plugin_calls.py``).
 ``scheduling/metrics/scheduler_metrics.py`` receives the results.
 """
 
@@ -22,6 +22,10 @@ UNSCHEDULABLE: Final = "Unschedulable"
 ERROR: Final = "Error"
 
 PRE_ENQUEUE: Final = "PreEnqueue"
+QUEUE_ADMISSION: Final = "QueueAdmission"
+QUEUE_RESERVE: Final = "QueueReserve"
+QUEUE_RELEASE: Final = "QueueRelease"
+QUEUE_ORDER: Final = "QueueOrder"
 PRE_FILTER: Final = "PreFilter"
 FILTER: Final = "Filter"
 POST_FILTER: Final = "PostFilter"

@@ -1,4 +1,4 @@
-"""Validates the results of plugins at each extension point before the engine uses them.
+"""Validates the results of plugins at each extension point before the scheduler uses them.
 
 Plugins are external code and Python checks no types: an ``async def`` returns a coroutine, a missing ``return`` returns
 ``None``. Each function returns the result if its type and values match ``interface.py``, and raises
@@ -219,7 +219,7 @@ def seconds(value: Any, field: str) -> float:
     return float(value)
 
 
-# Before nodes are evaluated
+# PreFilter and PreScore
 
 
 def pre_filter_result(value: Any, *, has_filter: bool) -> Skip | PreFilterRejection | PreFilterResult | State:

@@ -1,9 +1,10 @@
 """The scheduling cycle: finds a node for a pod, or the reasons why no node fits.
 
 :meth:`SchedulingCycle.decide` returns the result for the current cluster; :meth:`SchedulingCycle.place` also assumes
-the pod on its node, so that the next pod sees it. Pods of one shape share one ``ShapeCacheEntry``: the plugins run once
-for a thousand replicas and then only for changed rows. The result equals that of running all plugins on all nodes for
-each pod. ``scheduling/queue/`` chooses the next pod; ``scheduling/schedule_one.py`` uses the result.
+the pod on its node, so that the next pod sees it. Pods of one shape (equal requirements on the node) share one
+``ShapeCacheEntry``: the plugins run once for a thousand replicas and then only for changed rows of the node matrix. The
+result equals that of running all plugins on all nodes for each pod. ``scheduling/queue/`` chooses the next pod;
+``scheduling/schedule_one.py`` uses the result.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ from headgate.scheduling.framework.stable_hints import report_failures
 from headgate.waiting.queueing_hints import ClusterEventWithHint
 
 _MAX_CACHE_BYTES: Final = 128 * 1024 * 1024
-_ROW_BYTES: Final = 80
-_CONSTRAINT_ROW_BYTES: Final = 24
+_ROW_BYTES: Final = 80  # of one cache entry per row
+_CONSTRAINT_ROW_BYTES: Final = 24  # of one constraint per row
 _MIN_ENTRIES: Final = 32
 _FEW_CONSTRAINTS: Final = 16
 
@@ -72,10 +73,11 @@ SHAPE: Final = "PodShape"
 """The plugin name in the rejection of a pod whose specification is invalid."""
 
 Outcome = ScheduleResult | Unplaced
+"""The chosen node, or why no node fits."""
 
 
 class SchedulingCycle:
-    """``percentage`` is ``percentageOfNodesToScore``: 100 evaluates all nodes, 0 an adaptive share."""
+    """``percentage`` is ``percentageOfNodesToScore``: 100 evaluates all nodes, 0 an adaptive percentage."""
 
     def __init__(
         self,
@@ -105,8 +107,8 @@ class SchedulingCycle:
     # -- decisions ----------------------------------------------------------------------------------------------------
 
     def place(self, pod: PodInfo, find_wait: Callable[[Unplaced], Unplaced | None] = lambda unplaced: None) -> Outcome:
-        """Decide, and assume the pod on its node. ``find_wait`` may return a result for a pod that only has to wait for
-        terminating pods: then PostFilter does not run."""
+        """Decide, and assume the pod on its node. ``find_wait`` is called for a pod that fits no node: if it finds that
+        the pod only has to wait for terminating pods it returns the result, and PostFilter does not run."""
         self._timers.begin()
         outcome = self.decide(pod)
         if isinstance(outcome, ScheduleResult):
@@ -121,9 +123,10 @@ class SchedulingCycle:
         return outcome
 
     def decide(self, pod: PodInfo) -> Outcome:
+        """The best node for the pod, or why no node fits. Changes nothing."""
         shape = pod.shape
         if shape.problem:
-            # No node can help: only an update of the pod can.
+            # The pod fits no node, and no change of a node matters: only an update of the pod does.
             return Unplaced(shape.problem, (Rejection(SHAPE, shape.problem, own_update(PodRequestsChanged())),))
         if not self.matrix.count:
             return Unplaced(fit_error.NO_NODES)
@@ -137,7 +140,7 @@ class SchedulingCycle:
             return self._decide(pod, found)
         except BaseException as error:
             if not isinstance(error, PluginError):
-                # The cache entry may be inconsistent. Dropping it keeps the failure away from other pods.
+                # The cache entry may be inconsistent: it is dropped, so that the failure does not affect other pods.
                 self._shape_cache = OrderedDict(
                     (key, each) for key, each in self._shape_cache.items() if each is not found
                 )
@@ -145,6 +148,7 @@ class SchedulingCycle:
             return unplaced_by_error(error)
 
     def _key(self, pod: PodInfo) -> Hashable:
+        """The key of the pod's entry in the shape cache: its shape, and the keys that plugins add for this pod."""
         key: Hashable = pod.shape
         for name, key_for in self._keys:
             plugin_key = key_for(pod)
@@ -153,6 +157,8 @@ class SchedulingCycle:
         return key
 
     def _evaluate(self, pod: PodInfo) -> ShapeCacheEntry | CycleState | PreFilterFailure:
+        """The up-to-date cache entry of the pod's shape. If a PreFilter plugin names the only possible nodes, a cycle
+        state is returned instead, which is not cached."""
         key = self._key(pod)
         found = self._shape_cache.get(key)
         if found is not None:
@@ -189,6 +195,7 @@ class SchedulingCycle:
             self._shape_cache.pop(oldest, None)
 
     def _decide(self, pod: PodInfo, entry: ShapeCacheEntry) -> Outcome:
+        """Decide with the cached results of the shape, and with the pods that are nominated to nodes."""
         matrix = self.matrix
         feasible, order, bits = entry.feasible, entry.order, entry.bits
         conflicts = self._nominated_pod_filter.conflicting_rows(pod, entry.cycle_state, entry.nominated_pod_conflicts)
@@ -201,9 +208,9 @@ class SchedulingCycle:
         nominated = matrix.row_of(self.nominated_node(pod))
         if nominated is not None and feasible[nominated]:
             return ScheduleResult(matrix.name(nominated), nominated, 1)
-        wanted = nodes_to_find(matrix.count, self._percentage) if self._percentage < ALL else matrix.count
-        if wanted < matrix.count or conflicts:
-            sampled, self._start = sample(feasible, matrix.by_name, self._start % matrix.count, wanted)
+        limit = nodes_to_find(matrix.count, self._percentage) if self._percentage < ALL else matrix.count
+        if limit < matrix.count or conflicts:
+            sampled, self._start = sample(feasible, matrix.by_name, self._start % matrix.count, limit)
             row, number = entry.best_of(sampled), len(sampled)
         else:
             row, number = entry.best(), int(np.count_nonzero(feasible))
@@ -235,7 +242,8 @@ class SchedulingCycle:
         return tuple(map(self.matrix.name, rows[mask[rows]].tolist()))
 
     def _decide_among_named(self, pod: PodInfo, cycle_state: CycleState) -> Outcome:
-        """Decide for a pod that names its nodes (a DaemonSet pod, say): only these are evaluated, nothing is cached."""
+        """Decide for a pod for which a PreFilter plugin named the only possible nodes, such as a pod of a DaemonSet:
+        only these are evaluated, and nothing is cached."""
         matrix, shape, filters = self.matrix, cycle_state.shape, self.plugins.filters
         rows, order, bits, remaining, total = self._score_named(pod, cycle_state)
         if len(remaining):
@@ -330,7 +338,7 @@ class SchedulingCycle:
     def epoch(self) -> Hashable:
         return self.matrix.log.position, self._nominated_pod_filter.log.position
 
-    # -- former names of the members above, for plugins of others; removed after one release --------------------------
+    # -- former names of the members above, for external plugins; removed after one release --------------------------
 
     def trial(self, pod: PodInfo, row: int, /) -> NodeDryRun:
         _warn_renamed("trial", "dry_run")
@@ -374,7 +382,9 @@ class SchedulingCycle:
             return plugin.wakers(shape)
         try:
             found = result_checks.events_to_register(plugin.wakers(shape))
-            report_failures(found, lambda error: self._timers.failures.failed(plugin, "matches of a guard", error))
+            report_failures(
+                found, lambda error: self._timers.failures.failed(plugin, "matches of a queueing hint", error)
+            )
             return found
         except BaseException as error:
             raise PluginError(name, "wakers", error) from error
@@ -391,7 +401,7 @@ class SchedulingCycle:
         if not self.plugins.post_filters:
             return unplaced
         texts: list[str] = []
-        promise: str | None = None
+        nominated_node: str | None = None
         for each in self.plugins.post_filters:
             timer = self._timers.timer(each.name, POST_FILTER)
             began_s = timer.begin()
@@ -408,13 +418,13 @@ class SchedulingCycle:
             if isinstance(found, PostFilterNomination):
                 return msgspec.structs.replace(unplaced, nominated=found, promise=found.node_name)
             if isinstance(found, PostFilterUnresolvable):
-                texts, promise = [found.reason], None
+                texts, nominated_node = [found.reason], None
                 break
             if isinstance(found, PostFilterUnschedulable):
-                promise = ""
+                nominated_node = ""
             texts.append(found.reason if isinstance(found, PostFilterUnschedulable) else found)
         message = " ".join((unplaced.message, ", ".join(filter(None, texts)))).rstrip()
-        return msgspec.structs.replace(unplaced, message=message, promise=promise)
+        return msgspec.structs.replace(unplaced, message=message, promise=nominated_node)
 
 
 def _warn_renamed(old: str, new: str) -> None:

@@ -19,6 +19,10 @@ from headgate.scheduling.framework.result_checks import error_with_type
 PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
     "pre_enqueue": ("pod",),
     "order_key": ("pod", "since_s"),
+    "admit_unit": ("unit", "now_s"),
+    "reserve_unit": ("unit", "now_s"),
+    "release_pod": ("pod", "queue", "now_s"),
+    "unit_order_key": ("unit",),
     "pre_filter": ("pod", "matrix"),
     "filter": ("shape", "matrix", "rows", "state"),
     "reasons": ("shape",),
@@ -48,6 +52,8 @@ _REQUIRED_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     "score": ("reads",),
     "normalize": ("scale", "score"),
     "reserve": ("unreserve",),
+    "reserve_unit": ("release_pod",),
+    "release_pod": ("reserve_unit",),
     "awaited": ("pre_bind", "timeout_s"),
 }
 """The other members that a plugin with this method must have."""
@@ -107,9 +113,9 @@ def _signature(method: Any) -> str:
 
 
 def _attribute_problems(plugin: object, name: str) -> Iterator[str]:
-    own = getattr(plugin, "name", None)
-    if own != name:
-        yield f"its attribute name is {own!r}, and must be {name!r}, the name that it is registered under"
+    declared_name = getattr(plugin, "name", None)
+    if declared_name != name:
+        yield f"its attribute name is {declared_name!r}, and must be {name!r}, the name that it is registered under"
     reads = getattr(plugin, "reads", None)
     if reads is not None and (isinstance(reads, bool) or reads not in (READS_NODE, READS_PODS)):
         yield f"its attribute reads is {reads!r}, and must be READS_NODE or READS_PODS"
@@ -153,7 +159,7 @@ def _resource_problems(resource: Any) -> Iterator[str]:
         yield f"{prefix}: namespaced must be True or False"
     if resource.group == "" and resource.plural in _MATRIX_RESOURCES:
         yield (
-            f"{prefix}: {resource.plural} cannot be watched by a plugin, which is not told of them one by one; it "
+            f"{prefix}: {resource.plural} cannot be watched by a plugin, which gets no events of single objects; it "
             "finds them in the node matrix, and waits for their events by wakers"
         )
 

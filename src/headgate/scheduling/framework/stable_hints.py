@@ -1,6 +1,7 @@
 """Wraps queueing hints of external plugins, so that they are safe keys in the scheduling queue's indexes.
 
-The queue hashes and compares hints whenever pods are added or removed, outside of any plugin call. A hint that changes
+A hint is the field ``guard`` of a ``ClusterEventWithHint``. The queue hashes and compares hints whenever pods are added
+or removed, outside of any plugin call. A hint that changes
 would not be found again, and one that raises would stop the queue. The hash is therefore computed once, and a
 comparison that raises means "not equal". If a hint raises for an event, or returns neither ``True`` nor ``False``, the
 event matches: the pod is tried once too often, and the failure is reported.

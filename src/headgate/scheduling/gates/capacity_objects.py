@@ -1,9 +1,9 @@
-"""Passes Queues, PodGroups and namespaces to the engine of ``capacity/``, and converts pods to its tasks.
+"""Passes Queues, PodGroups and namespaces to the queue engine (``capacity/engine.py``), and converts pods to its tasks.
 
 :func:`task_of` makes a task (``capacity/api/task.py``) from a pod. :class:`CapacityObjectHandler` is an event handler
-of ``scheduling/cluster/cluster.py`` that returns no events: the engine decides in the next admission step which pods a
-change of a queue admits. The queue ``default`` exists without limits until the API server shows one, so that on a
-server without these kinds pods without a queue are scheduled as usual.
+of ``scheduling/cluster/cluster.py``. It returns no events, because the queue engine decides in the next admission step
+which pods may be tried after a change of a queue. Until the API server shows a queue ``default``, the engine has one
+without limits, so that on a server without these kinds pods without a queue are scheduled as usual.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from headgate.capacity.api.task import TaskInfo, read_annotations
+from headgate.capacity.api.times import RunTime
 from headgate.capacity.engine import QueueEngine
 from headgate.capacity.kinds.definitions import DEFAULT_QUEUE
-from headgate.capacity.names import DEFAULT, GATE, POD_GROUPS, QUEUES
+from headgate.capacity.names import DEFAULT, GATE, OPT_IN, POD_GROUPS, QUEUES, STAMP
 from headgate.kube.api_resources import NAMESPACES, APIResource
 from headgate.scheduling.cache.pod import PodInfo
 from headgate.scheduling.framework.cluster_events import ClusterEvent
 
 
 def task_of(pod: PodInfo, *, enabled: bool = True) -> TaskInfo:
-    """``enabled``: the feature gate QueueAllocationGate. Without it nobody has opted in, and a gate of ours that is
-    left over does not hold its pod."""
+    """``enabled``: the feature gate QueueAllocationGate. If it is off, no pod counts as opted in, and a queue gate that
+    a pod still has does not hold the pod."""
     fields = read_annotations(pod.annotations, pod.uid)
     return TaskInfo(
         uid=pod.uid,
@@ -39,10 +40,29 @@ def task_of(pod: PodInfo, *, enabled: bool = True) -> TaskInfo:
         gates=pod.gates if enabled else tuple(each for each in pod.gates if each != GATE),
         stamp=fields.stamp,
         node_name=pod.node_name,
-        leaving=pod.deleting or pod.terminal,
+        is_terminal_or_terminating=pod.deleting or pod.terminal,
         succeeded=pod.succeeded,
-        ended=pod.terminal,
+        is_terminal=pod.terminal,
+        priority_class=pod.priority_class,
+        lease_s=fields.lease_s,
+        lapse=fields.lapse,
+        run_time=None if (limit_s := pod.run_time_limit_s) is None else RunTime(limit_s, pod.grace_s, pod.started_s),
+        sla_s=fields.sla_s,
     )
+
+
+def counts_in_queue(pod: PodInfo, *, enabled: bool = True) -> bool:
+    """Whether a pod that another scheduler binds counts in its queue. A pod without a node counts only if it takes part
+    in the queue gate: it opted in, or has the gate or a stamp. Any other pod counts from its binding on, because the
+    other scheduler does not ask its queue. ``enabled``: the feature gate QueueAllocationGate."""
+    takes_part = GATE in pod.gates or pod.annotations.get(OPT_IN) == "true" or bool(pod.annotations.get(STAMP))
+    return bool(pod.node_name) or (enabled and takes_part)
+
+
+def leaves_capacity(pod: PodInfo) -> bool:
+    """Whether the pod terminates on a node and leaves its capacity to other pods. The capacity of a DaemonSet's pod is
+    for its replacement."""
+    return bool(pod.node_name) and pod.gone_by_s is not None and not pod.terminal and not pod.is_daemon
 
 
 Object = Mapping[str, Any]
@@ -51,6 +71,8 @@ _FIELDS: Final = ("metadata.annotations", "metadata.creationTimestamp", "metadat
 
 
 class CapacityObjectHandler:
+    """Passes Queues, PodGroups and namespaces to the queue engine."""
+
     watched: Final[Mapping[APIResource, tuple[str, ...]]] = {
         QUEUES: _FIELDS,
         POD_GROUPS: _FIELDS,
@@ -61,13 +83,13 @@ class CapacityObjectHandler:
         self._queues = queues
         queues.queue_applied(DEFAULT_QUEUE)
 
-    def applied(self, resource: APIResource, wire: Object, /) -> Iterable[ClusterEvent]:
+    def applied(self, resource: APIResource, obj: Object, /) -> Iterable[ClusterEvent]:
         if resource == QUEUES:
-            self._queues.queue_applied(wire)
+            self._queues.queue_applied(obj)
         elif resource == POD_GROUPS:
-            self._queues.group_applied(wire)
+            self._queues.group_applied(obj)
         else:
-            self._queues.namespace_applied(wire)
+            self._queues.namespace_applied(obj)
         return ()
 
     def removed(self, resource: APIResource, namespace: str, name: str, /) -> Iterable[ClusterEvent]:

@@ -3,7 +3,8 @@
 The counts are updated with every change of a pod's gates and never by a scan of all pods. A gate can only be set at
 creation, so the creation time of a pod is the start of each of its gates and no time is kept per pod; pods of the same
 second are counted together. Any client may invent gate names, so a limited number have a series of their own and the
-others share the series ``other``. The series of a gate that holds no pod is reused when none is free.
+others share the series ``other``. When the limit is reached, the series of the gate that has had no pod for the longest
+time is deleted.
 """
 
 from __future__ import annotations
@@ -62,8 +63,9 @@ class GateMetrics:
         self._max_gates = max_gates
         self._wall_clock = wall_clock
         self._counts: dict[str, _GateCounts] = {}
-        self._idle: OrderedDict[str, None] = OrderedDict()
-        # Gates that hold pods, and their label: it must not change while they do.
+        self._unused: OrderedDict[str, None] = OrderedDict()
+        """Gates that have a series and no pods, the longest unused first."""
+        # Gates of pods, and their label: it must not change while a pod has the gate.
         self._labels: dict[str, str] = {}
         self._pods: Counter[str] = Counter()
 
@@ -90,7 +92,7 @@ class GateMetrics:
 
     def _counted(self, pod: PodLike) -> dict[str, None]:
         """The gates that are counted: only the first ones, because a pod may have any number. Gates are only removed,
-        so later gates move up."""
+        so later gates take their positions."""
         return dict.fromkeys(pod.gates[:_MAX_GATES_PER_POD])
 
     def _age_s(self, created_s: float, now_s: float) -> float:
@@ -105,7 +107,7 @@ class GateMetrics:
         label = self._labels.get(gate)
         if label is None:
             label = self._labels[gate] = self._label(gate)
-            self._idle.pop(label, None)
+            self._unused.pop(label, None)
             self.waits.with_label_values(label)
         counts = self._counts.get(label)
         if counts is None:
@@ -116,9 +118,9 @@ class GateMetrics:
         if gate in self._counts:
             return gate
         if len(self._counts) - (OTHER in self._counts) >= self._max_gates:
-            if not self._idle:
+            if not self._unused:
                 return OTHER
-            freed, _ = self._idle.popitem(last=False)
+            freed, _ = self._unused.popitem(last=False)
             del self._counts[freed]
             self.waits.delete_label_values(freed)
         return gate
@@ -130,7 +132,7 @@ class GateMetrics:
         if not self._pods[gate]:
             del self._pods[gate], self._labels[gate]
             if label != OTHER:
-                self._idle[label] = None
+                self._unused[label] = None
 
     def samples(self, now_s: float) -> Iterator[Sample]:
         by_label = sorted(self._counts.items())

@@ -1,10 +1,10 @@
 """Metrics of the scheduler, under kube-scheduler's names and labels, and some of Headgate's own.
 
-The engine and ``runtime/scheduler/`` report what happened (:meth:`SchedulerMetrics.attempted` and others) at the cost
-of an addition or two. Values that can be read from a structure are read on each scrape
-(:meth:`SchedulerMetrics.exposition`); the queue's counters are passed in as samples. Buckets are kube-scheduler's, with
-larger ones for plugins and extension points: a roll-back rule of KEP-3521 asks whether PreEnqueue takes more than 100
-ms at the 90th percentile, so values up to a second must be visible.
+The scheduler and ``runtime/scheduler/`` report what happened (:meth:`SchedulerMetrics.attempted` and others) at the
+cost of an addition or two. Values that can be read from a structure are read on each scrape
+(:meth:`SchedulerMetrics.exposition`); the counters of the scheduling queue are passed in as samples. Buckets are
+kube-scheduler's, with larger ones for plugins and extension points: a roll-back rule of KEP-3521 asks whether
+PreEnqueue takes more than 100 ms at the 90th percentile, so values up to a second must be visible.
 """
 
 from __future__ import annotations
@@ -42,46 +42,69 @@ _EVALUATED_AT: Final = (PRE_FILTER, FILTER, PRE_SCORE, SCORE)
 _ATTEMPT_BOUNDS_S: Final = exponential_buckets(0.001, 2, 15)
 
 FAMILIES: Final[Mapping[str, MetricFamily]] = {
-    "scheduler_pending_pods": MetricFamily("gauge", "Pods that wait, by the queue that they wait in."),
-    "scheduler_queue_incoming_pods_total": MetricFamily("counter", "Pods that came into a queue, by queue and event."),
-    "scheduler_schedule_attempts_total": MetricFamily("counter", "Attempts to schedule a pod, by result and profile."),
+    "scheduler_pending_pods": MetricFamily("gauge", "Pods that wait, by the queue that they wait in.", ("queue",)),
+    "scheduler_queue_incoming_pods_total": MetricFamily(
+        "counter", "Pods that came into a queue, by queue and event.", ("event", "queue")
+    ),
+    "scheduler_schedule_attempts_total": MetricFamily(
+        "counter", "Attempts to schedule a pod, by result and profile.", ("profile", "result")
+    ),
     "scheduler_scheduling_attempt_duration_seconds": MetricFamily(
-        "histogram", "How long attempts took, from the queue to the binding, by result and profile."
+        "histogram",
+        "How long attempts took, from the queue to the binding, by result and profile.",
+        ("result", "profile"),
     ),
     "scheduler_scheduling_algorithm_duration_seconds": MetricFamily("histogram", "How long it took to choose a node."),
     "scheduler_framework_extension_point_duration_seconds": MetricFamily(
-        "histogram", "How long all plugins of an extension point took. One attempt in ten is timed."
+        "histogram",
+        "How long all plugins of an extension point took. One attempt in ten is timed.",
+        ("extension_point", "status", "profile"),
     ),
     "scheduler_plugin_execution_duration_seconds": MetricFamily(
-        "histogram", "How long a plugin took at an extension point. One attempt in ten is timed."
+        "histogram",
+        "How long a plugin took at an extension point. One attempt in ten is timed.",
+        ("plugin", "extension_point", "status"),
     ),
-    "scheduler_plugin_evaluation_total": MetricFamily("counter", "Calls of plugins, by extension point."),
+    "scheduler_plugin_evaluation_total": MetricFamily(
+        "counter", "Calls of plugins, by extension point.", ("extension_point", "plugin", "profile")
+    ),
     "scheduler_pod_scheduling_attempts": MetricFamily("histogram", "How many attempts it took until a pod was bound."),
     "scheduler_pod_scheduling_sli_duration_seconds": MetricFamily(
-        "histogram", "From when a pod was first ready to be tried until it was bound, by attempts, without gated time."
+        "histogram",
+        "Time from when a pod was first ready to be tried until it was bound, by attempts, without gated time.",
+        ("attempts",),
     ),
     "scheduler_preemption_victims": MetricFamily("histogram", "How many pods were preempted for one nominated pod."),
     "scheduler_preemption_attempts_total": MetricFamily("counter", "How often preemption was tried."),
     "scheduler_permit_wait_duration_seconds": MetricFamily(
-        "histogram", "How long pods waited for a permit, by result."
+        "histogram", "How long pods waited for a permit, by result.", ("result",)
     ),
-    "scheduler_unschedulable_pods": MetricFamily("gauge", "Pods that a plugin rejected and that were not tried since."),
-    "scheduler_inflight_events": MetricFamily("gauge", "Events that are kept for pods that are being tried."),
-    "scheduler_cache_size": MetricFamily("gauge", "Nodes, pods with a node, and pods whose binding is under way."),
+    "scheduler_unschedulable_pods": MetricFamily(
+        "gauge", "Pods that a plugin rejected and that were not tried since.", ("plugin", "profile")
+    ),
+    "scheduler_inflight_events": MetricFamily(
+        "gauge", "Events that are kept for pods that are being tried.", ("event",)
+    ),
+    "scheduler_cache_size": MetricFamily(
+        "gauge", "Nodes, pods with a node, and pods whose binding is in progress.", ("type",)
+    ),
     slow_plugin_calls.NAME: slow_plugin_calls.FAMILY,
     GATED_EVENTS_WITHHELD: MetricFamily(
         "counter", "Events about gated pods that were not emitted because of the limit."
     ),
-    gate_metrics.GATED_PODS: MetricFamily("gauge", "Pods that a scheduling gate holds."),
-    gate_metrics.OLDEST: MetricFamily("gauge", "Age of the oldest pod that a scheduling gate holds."),
-    gate_metrics.WAITS: MetricFamily("histogram", "From a pod's creation until it lost a scheduling gate."),
+    gate_metrics.GATED_PODS: MetricFamily("gauge", "Pods that a scheduling gate holds.", ("gate",)),
+    gate_metrics.OLDEST: MetricFamily("gauge", "Age of the oldest pod that a scheduling gate holds.", ("gate",)),
+    gate_metrics.WAITS: MetricFamily(
+        "histogram", "Time from a pod's creation until a scheduling gate was removed.", ("gate",)
+    ),
     **capacity_queue_metrics.FAMILIES,
 }
 
 
 class SchedulerMetrics:
-    """``clock`` times plugins; its origin does not matter. Without it calls are counted and not timed. ``wall_clock``
-    returns the time since 1970, if the engines use another clock."""
+    """``clock`` times plugins; its origin does not matter. Without it calls are counted and not timed. ``every``: one
+    of this many attempts is timed. ``wall_clock`` returns the time since 1970, if ``now_s`` of other calls is from
+    another clock."""
 
     def __init__(
         self, clock: TimerClock | None = None, *, wall_clock: TimerClock | None = None, every: int = 10
@@ -114,10 +137,9 @@ class SchedulerMetrics:
         )
         self._victims = HistogramVec("scheduler_preemption_victims", exponential_buckets(1, 2, 7))
         self._permit_waits = HistogramVec("scheduler_permit_wait_duration_seconds", _ATTEMPT_BOUNDS_S, ("result",))
-        self._decided, self._tried = (
-            self._algorithm.with_label_values(),
-            self._attempt_counts.with_label_values(),
-        )  # looked up once: they are used for each pod
+        # Looked up once, because they are used for each pod.
+        self._decided = self._algorithm.with_label_values()
+        self._tried = self._attempt_counts.with_label_values()
         self._histograms = (
             *(self._attempts, self._algorithm, self._points, self._plugins, self._attempt_counts),
             *(self._sli_durations, self._victims, self._permit_waits),

@@ -2,7 +2,7 @@
 
 Plugins run in the scheduler's loop, so a slow one delays every pod. All calls of external plugins are timed
 (``scheduling/framework/plugin_timers.py``). A plugin is logged at its first slow call, and then once a minute with the
-number of slow calls. Pure.
+number of slow calls. The module does no I/O.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from headgate.kube.metrics import MetricFamily, Sample
 SLOW_S: Final = 0.02
 NAME: Final = "headgate_scheduler_slow_plugin_calls_total"
 FAMILY: Final = MetricFamily(
-    "counter", f"Calls of plugins that took {SLOW_S * 1000:.0f} ms or longer, without built-in plugins."
+    "counter",
+    f"Calls that took {SLOW_S * 1000:.0f} ms or longer, of plugins that are not built in.",
+    ("extension_point", "plugin"),
 )
 _INTERVAL_S: Final = 60.0
 

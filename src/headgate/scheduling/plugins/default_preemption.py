@@ -1,9 +1,10 @@
 """DefaultPreemption: a pod that fits no node preempts pods of lower priority, if it fits then.
 
-For pods with queues other pods are eligible as victims (``scheduling/cluster/victim_rules.py``). Only nodes whose
-rejection preemption can resolve are evaluated, in the order of their names (kube-scheduler starts at a random node),
-until there are enough candidates. ``scheduling/preemption/victim_selection.py`` selects the victims of each node and
-picks the node. The pod is nominated to it and held until the deletion of its victims was requested
+In a profile with queues, the rules of the queues decide which pods are eligible as victims, not the priority alone
+(``scheduling/cluster/victim_rules.py``). The plugin evaluates the nodes on which a removal of pods can help
+(``Unplaced.resolvable``), in the order of their names (kube-scheduler starts at a random node), until there are enough
+candidates. ``scheduling/preemption/victim_selection.py`` selects the victims of each node and picks the node. The pod
+is nominated to that node, and PreEnqueue rejects it until the deletion of its victims was requested
 (``scheduling/preemption/executor.py``).
 """
 
@@ -61,11 +62,14 @@ class DefaultPreemption:
     def post_filter(
         self, pod: PodInfo, unplaced: Unplaced, handle: Handle, /
     ) -> PostFilterNomination | PostFilterUnschedulable | str:
+        """``unplaced``: the failed scheduling cycle. A text as the result says why the plugin did not search for a
+        node, or could not."""
         if ineligibility := self._find_ineligibility(pod, unplaced, handle):
             return f"preemption: {ineligibility}"
-        key, depends_on_other_nodes = handle.cycle_state_key(pod)
+        # filter_inputs: a value that is equal for pods that the filters treat equally.
+        filter_inputs, depends_on_other_nodes = handle.cycle_state_key(pod)
         rule = self._rules.get(pod.scheduler_name, BY_PRIORITY)
-        cache = self._caches.for_kind((key, pod.priority, rule.kind(pod)))
+        cache = self._caches.for_key((filter_inputs, pod.priority, rule.cache_key(pod)))
         if last_result := cache.last_result(unplaced, handle):
             return last_result
         found = _Candidates(self._max_candidates(len(unplaced.resolvable)))
@@ -74,8 +78,9 @@ class DefaultPreemption:
             row = matrix.row_of(name)
             if row is None:
                 continue
-            changes = matrix.log.position if depends_on_other_nodes else matrix.change_counts[row]
-            found.add(name, cache.candidate(pod, row, handle, (changes, nominated.get(row)), rule))
+            change_number = matrix.log.position if depends_on_other_nodes else matrix.change_counts[row]
+            node_version = (change_number, nominated.get(row))
+            found.add(name, cache.candidate(pod, row, handle, node_version, rule))
             if found.is_enough:
                 break
         if candidates := found.without_violations | found.with_violations:
@@ -106,8 +111,8 @@ class DefaultPreemption:
 
     def _max_candidates(self, nodes: int) -> int:
         """The number of candidate nodes to compare."""
-        share = nodes * self._args.min_candidate_nodes_percentage // 100
-        return min(max(share, self._args.min_candidate_nodes_absolute), nodes)
+        candidates = nodes * self._args.min_candidate_nodes_percentage // 100
+        return min(max(candidates, self._args.min_candidate_nodes_absolute), nodes)
 
 
 class _Candidates:

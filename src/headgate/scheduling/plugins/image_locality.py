@@ -1,7 +1,7 @@
 """ImageLocality: prefers nodes that already have the pod's images.
 
-An image counts with its size times the share of nodes that have it, so that a rare image does not attract all pods to
-one node. Images below 23 MB do not count; above 1000 MB per container the score does not grow.
+An image counts with its size times the fraction of nodes that have it, so that not all pods go to the one node with a
+rare image. Images below 23 MB do not count; above 1000 MB per container the score does not grow.
 """
 
 from __future__ import annotations

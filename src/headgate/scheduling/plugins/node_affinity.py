@@ -1,7 +1,8 @@
-"""NodeAffinity: required nodes by node selector and required affinity, and preferred nodes.
+"""NodeAffinity: rejects nodes that do not match a pod's node selector or required node affinity, and scores preferred
+nodes.
 
-A pod whose required terms all name nodes is evaluated for those nodes only. ``added`` is the affinity that the
-scheduler's configuration adds to every pod.
+If each required term names nodes, only those nodes are evaluated. ``added`` is the affinity that the scheduler's
+configuration adds to every pod.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ class NodeName:
         if state is None:
             return None
         row_numbers = np.arange(matrix.size) if rows is None else rows
-        wanted = matrix.row_of(state)
-        bits: Ints = (row_numbers != (-1 if wanted is None else wanted)).astype(np.int64)
+        node_row = matrix.row_of(state)
+        bits: Ints = (row_numbers != (-1 if node_row is None else node_row)).astype(np.int64)
         return bits
 
     def reasons(self, shape: PodShape, /) -> Sequence[FilterReason]:

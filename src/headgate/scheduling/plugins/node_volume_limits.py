@@ -30,7 +30,7 @@ NAME: Final = "NodeVolumeLimits"
 REASONS: Final = (FilterReason("node(s) exceed max volume count"),)
 
 Attached = frozenset[tuple[str, str]]
-"""Volumes, each as driver and volume handle."""
+"""Volumes that are attached, or will be: each as CSI driver and volume handle."""
 
 
 class NodeVolumeLimits:
@@ -52,12 +52,12 @@ class NodeVolumeLimits:
 
     def filter(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: Attached, /) -> Ints | None:
         full: set[int] = set()
-        for driver, new in Counter(driver for driver, _ in state).items():
+        for driver, new_count in Counter(driver for driver, _ in state).items():
             limits = self._storage.limits(driver)
             names = limits if rows is None else filter(limits.__contains__, map(matrix.name, rows.tolist()))
             for name in names:
                 row = matrix.row_of(name)
-                if row is not None and not self._fits(matrix, row, driver, limits[name], new, state):
+                if row is not None and not self._fits(matrix, row, driver, limits[name], new_count, state):
                     full.add(row)
         if not full:
             return None
@@ -67,10 +67,10 @@ class NodeVolumeLimits:
             return bits
         return np.isin(rows, list(full)).astype(np.int64)
 
-    def _fits(self, matrix: NodeMatrix, row: int, driver: str, limit: int, new: int, volumes: Attached) -> bool:
+    def _fits(self, matrix: NodeMatrix, row: int, driver: str, limit: int, new_count: int, volumes: Attached) -> bool:
         name = matrix.name(row)
-        if matrix.volumes.count(row) + len(self._storage.attachments(name)) + new <= limit:
-            return True  # even if all volumes were of this driver and none were shared
+        if matrix.volumes.count(row) + len(self._storage.attachments(name)) + new_count <= limit:
+            return True  # even if all volumes were of this driver and no two pods used the same volume
         used = {volume for each in matrix.volumes.pods_on(row).values() for volume in self._volumes(each)}
         attached = sum(1 for each, _ in used | self._attached_volumes(name) if each == driver)
         return attached + sum(1 for each, _ in volumes - used if each == driver) <= limit

@@ -1,9 +1,9 @@
 """QueueAllocation (the queue-allocation gate): a pod is tried only when its queue has capacity for it.
 
-The plugin reports the decisions of ``capacity/engine.py`` and makes none: the admission step of a pass
-(``scheduling/gates/queue_admission.py``) grants capacity in queue order and wakes the pods. Reserve turns the
-reservation of a pod that got a node into an allocation, Unreserve turns it back. PreBind waits until the removal of
-the pod's gate is confirmed.
+The plugin reports the decisions of the queue engine (``capacity/engine.py``) and makes none:
+``scheduling/gates/queue_admission.py`` asks the engine for grants in queue order and wakes the pods. When the pod gets
+a node, Reserve reports that to the engine, which then counts the promised capacity as allocated; Unreserve reverts
+this. PreBind waits until the removal of the pod's gate is confirmed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TIMEOUT_S: Final = 600.0
 class QueueAllocation:
     name: Final = NAME
     timeout_s: Final = _TIMEOUT_S
-    """How long the binding cycle waits for the removal of the gate. The pod's share of the queue is kept longer."""
+    """How long the binding cycle waits for the removal of the gate. After that the pod still has its promise."""
 
     def __init__(self, queues: QueueEngine, gate_removals: GateRemovals, *, enabled: bool = True) -> None:
         self._queues = queues
@@ -49,12 +49,13 @@ class QueueAllocation:
 
     @staticmethod
     def owns(gate: str) -> bool:
+        """Whether the plugin SchedulingGates ignores the gate, because this plugin rejects the pods that have it."""
         return gate == GATE
 
     def pre_enqueue(self, pod: PodLike, /) -> Rejection | None:
         if not self._enabled and GATE in pod.gates and not self._gate_removals.is_confirmed(pod.uid):
             return _FEATURE_DISABLED
-        if self._queues.gave_grant_back(pod.uid):
+        if self._queues.has_returned_grant(pod.uid):
             return None  # a tentative grant is requested when the pod is about to be tried
         wait = self._queues.peek_wait_reason(pod.uid)
         return None if wait is None else self.rejection(wait)

@@ -1,8 +1,8 @@
 """SchedulingGates (KEP-3521): a pod with a scheduling gate is not tried.
 
-Gates that another built-in plugin owns do not count, since that plugin holds the pod. Only the removal of the last
-counted gate helps (``cluster_events.gates_eliminated``); the removal of one of two gates changes nothing. Time changes
-nothing either, so a gated pod is never retried by a timer and costs nothing while it waits.
+A gate that another built-in plugin handles (``QueueAllocation.owns``) is ignored here, since that plugin rejects the
+pod. A rejected pod is tried again only when its last other gate is removed (``cluster_events.gates_eliminated``), and
+never after a time, so a gated pod costs nothing while it waits.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class SchedulingGates:
     def pre_enqueue(self, pod: PodLike, /) -> Rejection | None:
         if not pod.gates or not self._enabled:
             return None
-        foreign = tuple(gate for gate in pod.gates if not self._is_owned(gate))
-        return _rejection(foreign) if foreign else None
+        gates = tuple(gate for gate in pod.gates if not self._is_owned(gate))
+        return _rejection(gates) if gates else None
 
 
 @lru_cache(maxsize=1024)

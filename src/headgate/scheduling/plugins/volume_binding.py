@@ -42,7 +42,7 @@ REASONS: Final = (
     FilterReason("node(s) did not have enough free storage", unresolvable=True),
     FilterReason("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)", unresolvable=True),
 )
-_OUT_OF_REACH, _NO_VOLUME, _NO_CAPACITY, _NOT_THERE = 1, 2, 4, 8
+_UNREACHABLE, _NO_VOLUME, _NO_CAPACITY, _VOLUME_MISSING = 1, 2, 4, 8
 
 
 class VolumeBinding:
@@ -78,10 +78,10 @@ class VolumeBinding:
         bits: Ints = np.zeros(matrix.size if rows is None else len(rows), np.int64)
         for _, volume in state.bound:
             if volume is None:
-                bits[bits == 0] = _NOT_THERE
+                bits[bits == 0] = _VOLUME_MISSING
                 break
             if volume.affinity is not None:
-                bits[(bits == 0) & ~matrix.labels.any_term(volume.affinity, rows, matrix.size)] = _OUT_OF_REACH
+                bits[(bits == 0) & ~matrix.labels.any_term(volume.affinity, rows, matrix.size)] = _UNREACHABLE
         return bits
 
     def _check_unbound(self, matrix: NodeMatrix, rows: Rows | None, state: PodVolumeClaims) -> Ints:
@@ -92,9 +92,9 @@ class VolumeBinding:
         for each in state.provisioning:
             row = matrix.row_of(each.selected_node or "")
             bits[row_numbers != (-1 if row is None else row)] = _NO_VOLUME
-        left = np.flatnonzero(bits == 0)
-        for without, where in self._group_by_missing(matrix, row_numbers, left, state).items():
-            claims = (*state.provisioning, *(state.waiting[i].claim for i in without))
+        remaining = np.flatnonzero(bits == 0)
+        for unmatched, where in self._group_by_missing(matrix, row_numbers, remaining, state).items():
+            claims = (*state.provisioning, *(state.waiting[i].claim for i in unmatched))
             bits[where] = provisioning_failures(
                 self._storage,
                 claims,
@@ -107,24 +107,24 @@ class VolumeBinding:
         return bits
 
     def _group_by_missing(
-        self, matrix: NodeMatrix, row_numbers: Rows, left: Rows, state: PodVolumeClaims
+        self, matrix: NodeMatrix, row_numbers: Rows, remaining: Rows, state: PodVolumeClaims
     ) -> Mapping[tuple[int, ...], Any]:
         """The remaining rows, grouped by the indices of the claims without a reachable volume."""
         all_claims = tuple(range(len(state.waiting)))
         if not state.has_choice:
-            return {all_claims: left}
+            return {all_claims: remaining}
         keys = sorted(state.label_keys)
         known: dict[tuple[str | None, ...], tuple[int, ...]] = {}
         groups: dict[tuple[int, ...], list[int]] = {}
-        for i in left.tolist():
+        for i in remaining.tolist():
             node = matrix.node(int(row_numbers[i]))
             labels = {} if node is None else node.labels
             values = tuple(labels.get(each) for each in keys)
-            without = known.get(values)
-            if without is None:
-                lacking = state.match(labels).without
-                without = known[values] = tuple(n for n in all_claims if state.waiting[n].claim in lacking)
-            groups.setdefault(without, []).append(i)
+            unmatched = known.get(values)
+            if unmatched is None:
+                lacking = state.match(labels).unmatched
+                unmatched = known[values] = tuple(n for n in all_claims if state.waiting[n].claim in lacking)
+            groups.setdefault(unmatched, []).append(i)
         return groups
 
     def reasons(self, shape: PodShape, /) -> Sequence[FilterReason]:

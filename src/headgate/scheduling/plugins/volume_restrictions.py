@@ -85,13 +85,13 @@ class VolumeRestrictions:
         return REASONS
 
     def wakers(self, shape: PodShape, /) -> tuple[ClusterEventWithHint, ...]:
-        own = queueing_hints.claim_events(shape, cluster_events.ADD, ephemeral=False)
+        claim_events = queueing_hints.claim_events(shape, cluster_events.ADD, ephemeral=False)
         if any(self._storage.claim(shape.namespace, each) is None for each in shape.volumes.claims):
-            return own
-        frees = PodFreesVolume(shape.namespace, frozenset(shape.volumes.claims), shape.number, shape.volumes.disks)
+            return claim_events
+        hint = PodFreesVolume(shape.namespace, frozenset(shape.volumes.claims), shape.number, shape.volumes.disks)
         return (
-            *own,
-            *cluster_events.on(cluster_events.POD, cluster_events.DELETE, guard=frees),
+            *claim_events,
+            *cluster_events.on(cluster_events.POD, cluster_events.DELETE, guard=hint),
             *cluster_events.on(cluster_events.NODE, cluster_events.ADD),
         )
 

@@ -55,7 +55,7 @@ class VolumeZone:
         return tuple(found) or SKIP
 
     def _volume(self, namespace: str, name: str) -> PersistentVolume | str | None:
-        """The volume of a claim; ``None`` if binding is delayed; a text if the claim is invalid."""
+        """The volume of a claim; ``None`` if binding is delayed; a text that says why, if the claim is invalid."""
         if not name:
             return "PersistentVolumeClaim had no name"
         claim = self._storage.claim(namespace, name)
@@ -89,13 +89,13 @@ class VolumeZone:
 
     def wakers(self, shape: PodShape, /) -> tuple[ClusterEventWithHint, ...]:
         """A change of a claim wakes the pod, so the other events are registered for the claims as they are now."""
-        own = queueing_hints.claim_events(shape, cluster_events.ADD, cluster_events.UPDATE, ephemeral=False)
+        claim_events = queueing_hints.claim_events(shape, cluster_events.ADD, cluster_events.UPDATE, ephemeral=False)
         claims = queueing_hints.named_claims(self._storage, shape)
         if claims is None:
-            return own
+            return claim_events
         classes = dict.fromkeys(each.storage_class for each in claims if not each.volume_name and each.storage_class)
         return (
-            *own,
+            *claim_events,
             *queueing_hints.volume_events(claims),
             *(
                 waker

@@ -1,6 +1,8 @@
-"""Results of preemption dry runs per node for one kind of pod, kept until the node changes.
+"""Caches of preemption dry runs: the victims on each node, or why preemption fails there, until the node changes.
 
-Thousands of unschedulable pods of one shape cost one search, and one more node after each preemption.
+Pods for which a dry run has the same result share one cache. Its key is made of the pods' cycle state (the inputs of
+the filters), their priority, and what the victim rule reads of them (``VictimRule.cache_key``). Thousands of
+unschedulable pods with one key cost one search, and one more node after each preemption.
 """
 
 from __future__ import annotations
@@ -17,17 +19,17 @@ from headgate.scheduling.cluster.victim_rules import VictimRule
 from headgate.scheduling.framework.interface import Handle, PostFilterUnschedulable, Unplaced
 from headgate.scheduling.preemption.victim_selection import FailureReasons, Victims, select_victims
 
-_MAX_KINDS: Final = 16
+_MAX_CACHES: Final = 16
 
 
 class _CachedResult(msgspec.Struct, frozen=True):
-    stamp: Hashable
-    budgets: int
+    node_version: Hashable
+    budget_version: int
     result: Victims | FailureReasons
 
 
 class CandidateCache:
-    """For one kind of pod: equal cycle state, priority and victim rule."""
+    """The results for the pods with one key."""
 
     def __init__(self, budgets: DisruptionBudgets) -> None:
         self._budgets = budgets
@@ -35,17 +37,18 @@ class CandidateCache:
         self._last: tuple[Unplaced, Hashable, PostFilterUnschedulable] | None = None
 
     def candidate(
-        self, pod: PodInfo, row: int, handle: Handle, stamp: Hashable, rule: VictimRule
+        self, pod: PodInfo, row: int, handle: Handle, node_version: Hashable, rule: VictimRule
     ) -> Victims | FailureReasons:
-        """The victims on a row, or why preemption fails there. The result is reused while the stamp is equal."""
+        """The victims on the node of a row, or why preemption fails there. ``node_version`` changes when the node, its
+        pods or its nominated pods change; while it is equal, an earlier result is reused."""
         cached = self._by_row.get(row)
-        if cached is not None and cached.stamp == stamp:
-            if cached.budgets == self._budgets.version:
+        if cached is not None and cached.node_version == node_version:
+            if cached.budget_version == self._budgets.version:
                 return cached.result
             found = cached.result if self._is_valid(cached.result) else self._search(pod, row, handle, rule)
         else:
             found = self._search(pod, row, handle, rule)
-        self._by_row[row] = _CachedResult(stamp, self._budgets.version, found)
+        self._by_row[row] = _CachedResult(node_version, self._budgets.version, found)
         return found
 
     def _is_valid(self, result: Victims | FailureReasons) -> bool:
@@ -59,7 +62,7 @@ class CandidateCache:
             return select_victims(eligible, dry_run, self._budgets)
 
     def last_result(self, unplaced: Unplaced, handle: Handle) -> PostFilterUnschedulable | None:
-        """The result for the last pod of this kind, if nothing has changed since."""
+        """The result for the last pod with this key, if it was not nominated and nothing has changed since."""
         if self._last is None or self._last[0] is not unplaced or self._last[1] != handle.epoch:
             return None
         return self._last[2]
@@ -69,18 +72,18 @@ class CandidateCache:
 
 
 class CandidateCaches:
-    """The caches of the kinds of pod that were used last."""
+    """The caches that were used last, by key."""
 
     def __init__(self, budgets: DisruptionBudgets) -> None:
         self._budgets = budgets
-        self._by_kind: OrderedDict[Hashable, CandidateCache] = OrderedDict()
+        self._by_key: OrderedDict[Hashable, CandidateCache] = OrderedDict()
 
-    def for_kind(self, kind: Hashable) -> CandidateCache:
-        found = self._by_kind.get(kind)
+    def for_key(self, key: Hashable) -> CandidateCache:
+        found = self._by_key.get(key)
         if found is None:
-            found = self._by_kind[kind] = CandidateCache(self._budgets)
-            if len(self._by_kind) > _MAX_KINDS:
-                self._by_kind.popitem(last=False)
+            found = self._by_key[key] = CandidateCache(self._budgets)
+            if len(self._by_key) > _MAX_CACHES:
+                self._by_key.popitem(last=False)
         else:
-            self._by_kind.move_to_end(kind)
+            self._by_key.move_to_end(key)
         return found

@@ -1,10 +1,11 @@
 """Executes a preemption: requests the deletion of the victims and clears nominations of pods of lower priority.
 
-:meth:`PreemptionExecutor.begin` turns a nomination into effects: one :class:`Preempt` for the victims to delete.
-Victims that wait for Permit are rejected at once, terminating victims are left alone. Pods of lower priority that were
-nominated to the same node lose the nomination. Until the deletions were requested the plugin ``DefaultPreemption``
-holds the preemptor (``scheduling/cluster/ongoing_preemptions.py``). If a deletion fails the preemptor is tried again at
-once, and after further failures with a delay. The plugin chooses node and victims.
+The plugin ``DefaultPreemption`` or ``queue_preemption.py`` chooses the node and the victims.
+:meth:`PreemptionExecutor.begin` turns this nomination into effects: one :class:`Preempt` for the victims to delete.
+Victims that wait for Permit are rejected at once; victims that already terminate are left alone. Pods of lower priority
+that were nominated to the same node lose the nomination. Until all deletions were requested, the PreEnqueue method of
+``DefaultPreemption`` holds the preemptor (``scheduling/cluster/ongoing_preemptions.py``). If a deletion fails, the
+preemptor is tried again at once, and after further failures with a delay.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ class PreemptionExecutor:
         self._victim_deadlines_s: dict[str, float] = {}
 
     def begin(self, pod: PodInfo, nomination: PostFilterNomination) -> Iterator[Step]:
+        """Begin to delete the victims, and clear the nominations of pods with a lower priority to the node. A victim
+        that waits in Permit is rejected and not deleted."""
         for each in self._queue.nominator.on_node(nomination.node_name):
             if each.priority < pod.priority:
                 self._queue.nominate(each, "")
@@ -62,7 +65,8 @@ class PreemptionExecutor:
             yield Preempt(pod, nomination.node_name, tuple(to_delete))
 
     def ended(self, effect: Preempt, deleted: Collection[str], *, ok: bool, now_s: float) -> list[Effect]:
-        """``deleted``: the uids of existing victims whose deletion was requested; ``ok``: no victim was left out."""
+        """The deletions of a :class:`Preempt` were requested, or failed. ``deleted``: the uids of the victims that
+        existed and whose deletion was requested; ``ok``: whether no request failed."""
         uid = effect.pod.uid
         if not ok and self._queue.get(uid) is not None:
             self._schedule_retry(uid, now_s)

@@ -1,11 +1,12 @@
-"""Preemption for a pod that waits for its queue: victims whose end gives the pod both capacity in its queue and a node.
+"""Preemption for a pod that waits for its queue: victims that free both capacity in its queue and a node.
 
-The queues report the starving pods, the missing capacity, and the eligible victims
-(``capacity/preemption/preemption_plan.py``). This module searches for a node where that helps: one with free resources,
-or one that has the victims. The queue gets the victims' shares when their deletion was requested and not before, so
-that promises never exceed capacity. Meanwhile the pod is nominated to the node, so autoscalers see no shortage.
-Promises without a node are revoked before any pod is preempted (``scheduling/gates/promise_revocation.py``); this works
-for groups, too.
+The queue engine (``capacity/engine.py``) reports the pods that may preempt and plans for each of them
+(``capacity/preemption/preemption_plan.py``): the missing capacity, the promises to revoke, and the eligible victims.
+This module searches for a node: one with free resources, or one from which enough victims can be removed. The queue
+counts the capacity of the victims as free when their deletion was requested and not before, so that promises never
+exceed capacity. Until then the pod is nominated to the node, so autoscalers add no node for it. The promises of the
+plan are revoked first (``scheduling/gates/promise_revocation.py``), then the victims are deleted. Promises are revoked
+for groups, too; pods are preempted only for single pods.
 """
 
 from __future__ import annotations
@@ -49,12 +50,14 @@ class QueuePreemption:
         self._promise_revocation = promise_revocation
 
     def step(self) -> Iterator[Step]:
+        """Begin to revoke promises or to preempt pods for each pod that waits for capacity of its queue and may do
+        so."""
         for uid in self._queues.starving():
             queued = self._queue.get(uid)
             if queued is None or self._is_in_progress(uid):
                 continue
             plan = self._queues.plan_preemption(uid, may_evict=queued.pod.preemption_policy != "Never")
-            # No victims are chosen for a group: the nodes for all its pods are not known beforehand.
+            # No pod is preempted for a group: which nodes all its pods would get is not known.
             found = self._find_nomination(queued.pod, plan) if plan is not None and plan.victims else None
             if plan is None or (plan.victims and found is None):
                 continue
@@ -64,12 +67,15 @@ class QueuePreemption:
             elif found is not None:
                 yield from self._preempt(queued.pod, found)
 
-    def retracted(self, uid: str) -> Iterator[Step]:
-        """All promises that were to be revoked for this pod are revoked: now its victims are preempted, if any."""
+    def promises_revoked(self, uid: str) -> Iterator[Step]:
+        """The stamps of all promises that had to be revoked for this pod are removed: now its victims are preempted, if
+        any."""
         queued = self._queue.get(uid)
         if queued is not None and not self._is_preempting(uid):
             may_evict = queued.pod.preemption_policy != "Never"
-            plan = self._queues.plan_preemption(uid, may_evict=may_evict, freed=self._promise_revocation.taken_off(uid))
+            plan = self._queues.plan_preemption(
+                uid, may_evict=may_evict, already_revoked=self._promise_revocation.pods_without_stamp(uid)
+            )
             found = (
                 self._find_nomination(queued.pod, plan)
                 if plan is not None and plan.victims and not plan.promises
@@ -126,7 +132,7 @@ class QueuePreemption:
             if name in outcome.resolvable:
                 try:
                     with cycle.dry_run(pod, row) as dry_run:
-                        found = select_victims(pods, _QuotaDryRun(plan, dry_run), budgets)
+                        found = select_victims(pods, _QueueCapacityDryRun(plan, dry_run), budgets)
                 except BaseException:
                     return None  # a plugin failed: the pod's own attempt fails in the same way and reports it
                 if isinstance(found, Victims) and found.pods:
@@ -137,15 +143,16 @@ class QueuePreemption:
         return PostFilterNomination(chosen, candidates[chosen].pods)
 
 
-class _QuotaDryRun:
-    """A dry run that also requires capacity in the queue."""
+class _QueueCapacityDryRun:
+    """A dry run on a node that also checks the queue: the pod fits only if the removed pods free, in their queues, all
+    that the plan says is missing."""
 
     def __init__(self, plan: PreemptionPlan, dry_run: DryRun) -> None:
         self._queues_by_pod = plan.alternatives
         self._missing = dict(plan.missing)
         self._dry_run = dry_run
 
-    def __enter__(self) -> _QuotaDryRun:
+    def __enter__(self) -> _QueueCapacityDryRun:
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -164,6 +171,7 @@ class _QuotaDryRun:
         return _QUEUE_FULL if is_full else self._dry_run.reasons()
 
     def _count(self, pod: PodInfo, sign: int) -> None:
+        """Update the missing amounts after the pod was added to the dry run (+1) or removed (-1)."""
         path = self._queues_by_pod[pod.uid]
         for queue, resource in self._missing:
             if queue in path:

@@ -44,6 +44,7 @@ def importance(pod: PodInfo) -> tuple[int, float, str]:
 def select_victims(
     eligible: Iterable[PodInfo], dry_run: DryRun, budgets: DisruptionBudgets
 ) -> Victims | FailureReasons:
+    """The victims among the eligible pods on the node of the dry run, or why preemption on that node does not help."""
     in_order = tuple(sorted(eligible, key=importance))
     if not in_order:
         return (NO_VICTIMS,)
@@ -78,10 +79,11 @@ Key = tuple[int, int, int, int, float, str]
 
 def pick_one_node(candidates: Mapping[str, Victims]) -> str:
     """The best node. ``candidates`` is by node name and not empty."""
-    return min(candidates, key=lambda name: _key(name, candidates[name]))
+    return min(candidates, key=lambda name: _candidate_key(name, candidates[name]))
 
 
-def _key(name: str, victims: Victims) -> Key:
+def _candidate_key(name: str, victims: Victims) -> Key:
+    """The sort key of a node with its victims: kube-scheduler's criteria in their order, then the name."""
     highest = victims.pods[0].priority
     started = min(
         inf if each.started_s is None else each.started_s for each in victims.pods if each.priority == highest

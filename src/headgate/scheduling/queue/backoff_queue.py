@@ -1,8 +1,9 @@
 """The back-off of pods that failed, and the two queues in which they wait.
 
 The back-off doubles with each failure, up to a limit, and ends at a whole second, so that all pods of one second return
-together in the order of the active queue. Pods that failed with an error wait apart from pods that a plugin rejected:
-an idle scheduler tries the latter early and never the former, which would add load to an API server in trouble.
+together in the order of the active queue. Pods that failed with an error are in a separate heap from pods that a plugin
+rejected: an idle scheduler tries rejected pods early, but not failed ones, because that would add load to an API server
+that fails.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from headgate.waiting.heap import Heap
 
 
 class PodBackoff(msgspec.Struct, frozen=True):
-    """``windows``: back-offs end at whole seconds. A ``max_s`` of 0 disables back-off."""
+    """``windows``: whether back-offs end at whole seconds. A ``max_s`` of 0 disables back-off."""
 
     initial_s: float = 1.0
     max_s: float = 10.0
@@ -38,7 +39,7 @@ class PodBackoff(msgspec.Struct, frozen=True):
         return queued.backoff_until_s
 
     def waits(self, queued: QueuedPodInfo[Any], now_s: float) -> bool:
-        """The second in which the back-off ends still belongs to it."""
+        """Whether the back-off still lasts, including the whole second in which it ends."""
         return self.until_s(queued) >= self._align(now_s)
 
     def over_s(self, until_s: float) -> float:

@@ -20,8 +20,8 @@ from headgate.scheduling.queue.queued_pod_info import P, QueuedPodInfo
 
 # Mutable: the pod may be changed or deleted while it is being tried.
 class InFlightPod(msgspec.Struct, Generic[P], eq=False):
-    """``began``: the number of the first event after the attempt began. ``latest``: the latest known version of the
-    pod."""
+    """One attempt. ``began``: the sequence number of the first event after the attempt began. ``latest``: the latest
+    known version of the pod. ``gone``: the pod was deleted or bound during the attempt."""
 
     queued: QueuedPodInfo[P]
     began: int
@@ -30,13 +30,14 @@ class InFlightPod(msgspec.Struct, Generic[P], eq=False):
 
 
 class InFlightPods(Generic[P]):
-    """By attempt and not by pod: a pod may be deleted and created again before its last attempt has ended."""
+    """The attempts in progress, by attempt and not by pod: a pod may be deleted and created again before its last
+    attempt has ended."""
 
     def __init__(self) -> None:
-        # Ordered, since a plain dict finds its first key slowly once many before it were removed.
+        # An OrderedDict, because a dict finds its first key slowly after many keys before it were removed.
         self._flights: OrderedDict[QueuedPodInfo[P], InFlightPod[P]] = OrderedDict()
         self._events: deque[ClusterEvent] = deque()
-        self._first = 0
+        self._first_event = 0
 
     def __len__(self) -> int:
         return len(self._flights)
@@ -49,9 +50,10 @@ class InFlightPods(Generic[P]):
         return self._flights.get(queued)
 
     def begin(self, queued: QueuedPodInfo[P]) -> None:
-        self._flights[queued] = InFlightPod(queued, self._first + len(self._events), queued.pod)
+        self._flights[queued] = InFlightPod(queued, self._first_event + len(self._events), queued.pod)
 
     def record(self, event: ClusterEvent) -> None:
+        """Keeps the event if an attempt is in progress."""
         if self._flights:
             self._events.append(event)
 
@@ -61,7 +63,7 @@ class InFlightPods(Generic[P]):
     def since(self, flight: InFlightPod[P]) -> Iterator[ClusterEvent]:
         """The events since the attempt began that may concern this pod."""
         uid = flight.queued.uid
-        for event in islice(self._events, flight.began - self._first, None):
+        for event in islice(self._events, flight.began - self._first_event, None):
             if event.target is None or event.target == uid:
                 yield event
 
@@ -70,7 +72,7 @@ class InFlightPods(Generic[P]):
         if self._flights.pop(queued, None) is None:
             return
         oldest = next(iter(self._flights.values()), None)
-        keep_from = self._first + len(self._events) if oldest is None else oldest.began
-        while self._first < keep_from:
+        keep_from = self._first_event + len(self._events) if oldest is None else oldest.began
+        while self._first_event < keep_from:
             self._events.popleft()
-            self._first += 1
+            self._first_event += 1

@@ -1,6 +1,6 @@
 """Runs the PreEnqueue plugins of a pod's profile in order until one rejects the pod.
 
-The plugin that holds the pod already runs first, since its rejection makes the others irrelevant. A plugin that raises,
+The plugin that rejected the pod last time runs first, because one rejection is enough. A plugin that raises,
 or returns an invalid result (``scheduling/framework/result_checks.py``), counts as a rejection by that plugin.
 ``scheduling_queue.py`` decides when to run them and where the pod goes.
 """
@@ -17,11 +17,11 @@ from headgate.scheduling.framework.plugin_failures import PluginFailures
 from headgate.scheduling.framework.plugin_timers import ERROR, PRE_ENQUEUE, SUCCESS, PluginTimer, ProfileTimers
 from headgate.scheduling.framework.stable_hints import report_failures
 
-_REFUSED: Final = "UnschedulableAndUnresolvable"
+_REJECTED: Final = "UnschedulableAndUnresolvable"
 
 
 class PreEnqueueRunner:
-    """``plugins`` of each profile, by scheduler name. ``watches`` returns new timers for a profile."""
+    """``plugins``: those of each profile, by scheduler name. ``new_timers`` returns the timers of a profile."""
 
     def __init__(
         self, plugins: Mapping[str, Sequence[PreEnqueuePlugin]], new_timers: Callable[[str], ProfileTimers]
@@ -32,12 +32,14 @@ class PreEnqueueRunner:
             for profile, listed in plugins.items()
         }
 
-    def run(self, pod: PodLike, held_by: Rejection | None = None) -> Rejection | None:
+    def run(self, pod: PodLike, last_rejection: Rejection | None = None) -> Rejection | None:
+        """Run the plugins until one rejects the pod, the plugin of the last rejection first: it probably rejects
+        again."""
         plugins: Sequence[tuple[PreEnqueuePlugin, PluginTimer]] = self._plugins.get(pod.scheduler_name, ())
         if not plugins:
             return None
-        if held_by is not None and len(plugins) > 1:
-            plugins = sorted(plugins, key=lambda each: each[0].name != held_by.plugin)
+        if last_rejection is not None and len(plugins) > 1:
+            plugins = sorted(plugins, key=lambda each: each[0].name != last_rejection.plugin)
         timers = self._timers[pod.scheduler_name]
         timers.begin()
         rejection = None
@@ -58,11 +60,13 @@ def _run_plugin(
         if not result_checks.is_built_in(plugin):
             rejection = result_checks.rejection(rejection, plugin.name)
             if rejection is not None:
-                report_failures(rejection.wakers, lambda error: failures.failed(plugin, "matches of a guard", error))
-        status = SUCCESS if rejection is None else _REFUSED
+                report_failures(
+                    rejection.wakers, lambda error: failures.failed(plugin, "matches of a queueing hint", error)
+                )
+        status = SUCCESS if rejection is None else _REJECTED
     except BaseException as error:
         failures.failed(plugin, "pre_enqueue", error, f"pod {pod.namespace}/{pod.name}")
-        # A change of the pod may help; so may time, if the defect is in the plugin.
+        # The pod is retried after an update of it and, in case the plugin recovers, after a time-out.
         rejection = ErrorRejection(plugin.name, result_checks.error_with_type(error), cluster_events.own_update())
         status = ERROR
     if began_s is not None:

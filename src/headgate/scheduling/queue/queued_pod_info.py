@@ -18,9 +18,10 @@ P = TypeVar("P", bound=PodLike)
 
 # Mutable, because it is the state itself: one per pod, changed by every step the pod takes.
 class QueuedPodInfo(msgspec.Struct, Generic[P], eq=False):
-    """``since_s``: when it was added or last failed. ``rejectors``: the plugins that rejected it since its last
-    attempt, the gating plugin included. ``initial_attempt_s``: when it first could be tried, which excludes gated time.
-    """
+    """``since_s``: when the pod was added or last failed. ``rejections``: the rejections of its last attempt;
+    ``gating``: the rejection of the PreEnqueue plugin that gates it. ``rejectors``: the names of all plugins that
+    rejected it since its last attempt, the gating plugin included. ``initial_attempt_s``: when it first could be tried,
+    so the time before, in which it was gated, does not count."""
 
     pod: P
     since_s: float

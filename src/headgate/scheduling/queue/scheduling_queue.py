@@ -1,10 +1,11 @@
 """The scheduling queue: which pod is tried next, and which events make the others active again.
 
 ``scheduling/pod_lifecycle.py`` has the states of a pod and the transitions. Unschedulable and gated pods are in the
-parking lot and cost nothing until an event that one of their rejections registered. PreEnqueue plugins run when a pod
-enters active or backoff, not while it stays there. ``scheduling/schedule_one.py`` tries pods; ``runtime/scheduler/``
-watches and writes. Differences from kube-scheduler's queue: exact counters (``queue_counters.py``), and gated pods
-whose time-out has passed are checked once per time-out, not twice a minute.
+parking lot (``waiting/parking_lot.py``) and cost nothing until an event for which one of their rejections is
+registered. PreEnqueue plugins run when a pod enters active or backoff, not while it stays there.
+``scheduling/schedule_one.py`` tries pods; ``runtime/scheduler/`` watches and writes. Differences from kube-scheduler's
+queue: the counters are exact (``queue_counters.py``), and gated pods whose time-out has passed are checked once per
+time-out, not twice a minute.
 """
 
 from __future__ import annotations
@@ -32,15 +33,16 @@ from headgate.scheduling.queue.sort_keys import QueueSortKeys
 from headgate.waiting.parking_lot import ParkingInfo, ParkingLot
 from headgate.waiting.queueing_hints import any_event_matches
 
-LEAST_WAIT_S: Final = 0.1
-"""A parked pod is looked at again after so long at the earliest, unless an event wakes it: a plugin that always waits
-for a moment just ahead must not keep the scheduler busy with nothing else."""
+MIN_WAIT_S: Final = 0.1
+"""The shortest time-out of a parked pod: a plugin that asks for a shorter one again and again must not keep the
+scheduler busy."""
 
 _NEW: Final = (cluster_events.POD_ADD, cluster_events.POD_UPDATE)
 
 
 class QueueSettings(msgspec.Struct, frozen=True):
-    """As in KubeSchedulerConfiguration. ``pop_from_backoff``: an idle scheduler does not wait for back-offs to end."""
+    """As in KubeSchedulerConfiguration. ``unschedulable_limit_s``: after this time an unschedulable pod is retried
+    without an event. ``pop_from_backoff``: if no pod is active, pods are tried before their back-off is over."""
 
     initial_backoff_s: float = 1.0
     max_backoff_s: float = 10.0
@@ -52,8 +54,9 @@ DEFAULTS: Final = QueueSettings()
 
 
 class SchedulingQueue(Generic[P]):
-    """``pre_enqueue``: the plugins of each profile, by scheduler name, in call order. ``lanes``: by scheduler name, the
-    sub-queues of active pods that are not ordered by ``sort``."""
+    """``pre_enqueue``: the plugins of each profile, by scheduler name, in call order. ``sub_queues``: for the scheduler
+    names whose active pods are not ordered by ``sort``, the queue that orders them. ``owned`` returns whether a
+    built-in plugin removes a scheduling gate."""
 
     def __init__(
         self,
@@ -76,7 +79,7 @@ class SchedulingQueue(Generic[P]):
         self._pods: dict[str, QueuedPodInfo[P]] = {}
         self._active = ActiveQueue(sub_queues)
         self._backoff = BackoffQueue(self._pod_backoff)
-        self._lot: ParkingLot[str, tuple[Rejection, ...]] = ParkingLot()
+        self._parking_lot: ParkingLot[str, tuple[Rejection, ...]] = ParkingLot()
         self._in_flight: InFlightPods[P] = InFlightPods()
         self._newly_gated: dict[str, None] = {}
 
@@ -92,8 +95,9 @@ class SchedulingQueue(Generic[P]):
         return iter(self._pods.values())
 
     def why(self, uid: str) -> ParkingInfo[tuple[Rejection, ...]] | None:
-        """Why a parked pod waits. The plugins run again for a gated pod: its reason may have changed."""
-        why = self._lot.info(uid)
+        """Why a parked pod waits. For a gated pod the PreEnqueue plugins run again, because the reason may have
+        changed."""
+        why = self._parking_lot.info(uid)
         queued = self._pods.get(uid)
         if why is None or queued is None or queued.gating is None:
             return why
@@ -101,7 +105,7 @@ class SchedulingQueue(Generic[P]):
         return why if rejection is None else msgspec.structs.replace(why, reason=(rejection,))
 
     def newly_gated(self) -> list[str]:
-        """The pods that PreEnqueue plugins hold for another reason than before, since this was last asked."""
+        """The pods that PreEnqueue plugins reject for another reason than before, since the last call."""
         found, self._newly_gated = self._newly_gated, {}
         return list(found)
 
@@ -111,8 +115,8 @@ class SchedulingQueue(Generic[P]):
         return self.counters.samples(in_flight)
 
     def next_deadline_s(self) -> float | None:
-        """When ``flush`` has something to do, unless something happens before."""
-        found = (self._backoff.next_deadline_s(), self._lot.next_deadline_s())
+        """When ``requeue_due`` has work to do, if no event happens before."""
+        found = (self._backoff.next_deadline_s(), self._parking_lot.next_deadline_s())
         return min((moment for moment in found if moment is not None), default=None)
 
     # Events
@@ -121,12 +125,12 @@ class SchedulingQueue(Generic[P]):
         self._appeared(pod, cluster_events.POD_ADD, now_s)
 
     def update(self, pod: P, now_s: float, *, is_own_write: bool = False) -> None:
-        """The caller must not pass an assumed pod: it would count as new. ``is_own_write``: only fields that the
-        scheduler wrote itself have changed, which wakes no pod."""
+        """A pod without a node changed. The caller must not pass an assumed pod: it would count as new.
+        ``is_own_write``: only fields that the scheduler wrote itself have changed, which wakes no pod."""
         self._appeared(pod, cluster_events.POD_UPDATE, now_s, is_own_write=is_own_write)
 
     def delete(self, uid: str, now_s: float, *, bound: bool = False) -> None:
-        """The pod is gone, or (``bound``) has a node. A pod in flight does not return to the queue."""
+        """The pod was deleted, or (``bound``) has a node. A pod in flight does not return to the queue."""
         self.nominator.forget(uid)
         queued = self._pods.pop(uid, None)
         if queued is None:
@@ -143,8 +147,9 @@ class SchedulingQueue(Generic[P]):
             self._nomination_ended(latest, now_s)
 
     def event(self, event: ClusterEvent, now_s: float, only: Callable[[P], bool] | None = None) -> int:
-        """Wakes the pods that the event may help; returns how many of them may be tried."""
-        woken = self._lot.all_units() if event.for_everyone else self._lot.wake(event)
+        """Wakes the pods that the event may make schedulable; returns how many of them may be tried. ``only``: if
+        given, only pods for which it returns true are woken."""
+        woken = self._parking_lot.all_units() if event.for_everyone else self._parking_lot.wake(event)
         moved = 0
         for uid in woken:
             queued = self._pods[uid]
@@ -158,18 +163,18 @@ class SchedulingQueue(Generic[P]):
 
     def pop(self, now_s: float) -> QueuedPodInfo[P] | None:
         """The next pod to try; the caller ends the attempt with ``fail``, ``hold`` or ``done``."""
-        self.flush(now_s)
+        self.requeue_due(now_s)
         uid = self._active.pop()
         if uid is None and self._settings.pop_from_backoff:
             uid = self._backoff.first_rejected()
             if uid is not None:
-                self.counters.came_into(PodState.ACTIVE, cluster_events.POP_FROM_BACKOFF)
+                self.counters.entered(PodState.ACTIVE, cluster_events.POP_FROM_BACKOFF)
         if uid is None:
             return None
         return self._begin_attempt(self._pods[uid], PodEvent.POPPED)
 
     def take(self, uid: str) -> QueuedPodInfo[P] | None:
-        """A pod that is tried together with another, in whichever state it waits; ``None`` if it must not be tried."""
+        """A pod that is tried together with another, in any state in the queue; ``None`` if it must not be tried."""
         queued = self._pods.get(uid)
         if queued is None or queued.state is PodState.GATED or queued.state in IN_FLIGHT:
             return None
@@ -185,7 +190,7 @@ class SchedulingQueue(Generic[P]):
 
     def fail(self, queued: QueuedPodInfo[P], rejections: Sequence[Rejection], now_s: float) -> PodState | None:
         """Ends an attempt without a node: plugins rejected the pod, or (no rejections) an error occurred. Returns the
-        new state; ``None`` if the pod is gone."""
+        new state; ``None`` if the pod was deleted or has a node."""
         flight = self._in_flight.get(queued)
         if flight is None:
             return None
@@ -206,18 +211,19 @@ class SchedulingQueue(Generic[P]):
         for rejection in rejections:
             self._add_rejector(queued, rejection.plugin)
         label = cluster_events.SCHEDULE_ATTEMPT_FAILURE
-        helpful = [event for event in events if _helps(queued, event)]
-        if rejections and not helpful:
+        matching = [event for event in events if _matches(queued, event)]
+        if rejections and not matching:
             self._move(queued, PodEvent.REJECTED, Guard.NOTHING_HELPS, label)
             self._park(queued, now_s)
         else:
-            skip_backoff = any(self._skips_backoff(queued, event) for event in helpful)
+            skip_backoff = any(self._skips_backoff(queued, event) for event in matching)
             event = PodEvent.REJECTED if rejections else PodEvent.FAILED
             self._requeue(queued, event, label, now_s, skip_backoff=skip_backoff)
         return queued.state
 
     def hold(self, queued: QueuedPodInfo[P], rejection: Rejection, now_s: float) -> None:
-        """The pod must not be tried yet after all; this does not count as an attempt."""
+        """Ends an attempt of a pod whose queue has revoked the grant: the pod becomes gated. This does not count as an
+        attempt."""
         flight = self._in_flight.get(queued)
         if flight is None:
             return
@@ -233,7 +239,7 @@ class SchedulingQueue(Generic[P]):
         self._park(queued, now_s)
 
     def done(self, queued: QueuedPodInfo[P]) -> None:
-        """The pod is bound, or gone."""
+        """The pod is bound, or was deleted."""
         flight = self._in_flight.get(queued)
         if flight is None:
             return
@@ -248,7 +254,8 @@ class SchedulingQueue(Generic[P]):
         return iter(self._in_flight)
 
     def activate(self, uids: Iterable[str], now_s: float) -> int:
-        """Another component knows that these pods can be tried now. A pod in flight is tried again if it fails."""
+        """Makes these pods active without back-off, because another component requests it. A pod in flight is tried
+        again if it fails."""
         moved = 0
         label = cluster_events.FORCE_ACTIVATE
         for uid in uids:
@@ -261,13 +268,13 @@ class SchedulingQueue(Generic[P]):
                 moved += self._requeue(queued, PodEvent.ACTIVATED, label, now_s, skip_backoff=True)
         return moved
 
-    def flush(self, now_s: float) -> int:
+    def requeue_due(self, now_s: float) -> int:
         """Moves pods whose backoff or time-out is over; returns how many became active."""
         moved = 0
         for uid in self._backoff.over(now_s):
             label = cluster_events.BACKOFF_COMPLETE
             moved += self._requeue(self._pods[uid], PodEvent.BACKOFF_OVER, label, now_s, skip_backoff=True)
-        for uid in self._lot.due(now_s):
+        for uid in self._parking_lot.due(now_s):
             label = cluster_events.UNSCHEDULABLE_TIMEOUT.label
             moved += self._requeue(self._pods[uid], PodEvent.WOKEN, label, now_s)
         return moved
@@ -304,21 +311,23 @@ class SchedulingQueue(Generic[P]):
             self._nomination_ended(old, now_s)
 
     def _changed_in_place(self, queued: QueuedPodInfo[P], events: Sequence[ClusterEvent], now_s: float) -> None:
-        """Only a parked pod changes its state by a change of its own; others keep their order in their queue."""
+        """An update of a pod changes its state only if it is parked; a pod in another queue gets its new sort key
+        there."""
         if queued.state is PodState.ACTIVE:
             self._active.put(queued.pod.scheduler_name, queued.uid, self._key(queued))
         elif queued.state in BACKING_OFF:
             self._backoff.put(queued, self._key(queued), by_error=queued.state is PodState.ERROR_BACKOFF)
         else:
-            self._lot.reorder(queued.uid, self._key(queued))
+            self._parking_lot.reorder(queued.uid, self._key(queued))
         for event in events:
-            for _ in self._lot.wake(event):
+            for _ in self._parking_lot.wake(event):
                 skip_backoff = self._skips_backoff(queued, event)
                 self._requeue(queued, PodEvent.WOKEN, event.label, now_s, skip_backoff=skip_backoff)
                 return
 
     def _nomination_ended(self, pod: P, now_s: float) -> None:
-        """To pods of the same or lower priority it is as if a pod was deleted: they counted it on that node."""
+        """Wakes pods of the same or lower priority as if the pod was deleted: filters counted it on its nominated
+        node."""
         if pod.nominated_node:
             freed = ClusterEvent(cluster_events.ASSIGNED_POD, cluster_events.DELETE, old=pod)
             self.event(freed, now_s, lambda waiting: waiting.priority <= pod.priority)
@@ -345,8 +354,8 @@ class SchedulingQueue(Generic[P]):
         return state is not PodState.GATED
 
     def _guard(self, queued: QueuedPodInfo[P], now_s: float, *, skip_backoff: bool) -> Guard:
-        """PreEnqueue plugins run once on the way to an attempt: on the way to backoff if a pod may be popped from
-        there, otherwise on the way to active."""
+        """PreEnqueue plugins run once before an attempt: before the pod enters backoff if pods may be popped from
+        there, otherwise before it enters active."""
         backs_off = not skip_backoff and self._pod_backoff.waits(queued, now_s)
         if self._settings.pop_from_backoff:
             runs_pre_enqueue = queued.state not in BACKING_OFF
@@ -367,19 +376,24 @@ class SchedulingQueue(Generic[P]):
         return True
 
     def _park(self, queued: QueuedPodInfo[P], now_s: float) -> None:
+        """Put the pod into the parking lot, with the events and the time after which it is retried."""
         rejections = queued.rejections if queued.gating is None else (queued.gating,)
-        wakers = rejections[0].wakers if len(rejections) == 1 else tuple(w for each in rejections for w in each.wakers)
-        waits = [max(each.look_again_s, LEAST_WAIT_S) for each in rejections if each.look_again_s is not None]
+        wakers = (
+            rejections[0].wakers
+            if len(rejections) == 1
+            else tuple(waker for each in rejections for waker in each.wakers)
+        )
+        timeouts_s = [max(each.look_again_s, MIN_WAIT_S) for each in rejections if each.look_again_s is not None]
         if any(each.expires for each in rejections):
-            waits.append(self._settings.unschedulable_limit_s)
-        until_s = now_s + min(waits) if waits else None
-        self._lot.park(queued.uid, rejections, wakers, self._key(queued), until_s)
+            timeouts_s.append(self._settings.unschedulable_limit_s)
+        until_s = now_s + min(timeouts_s) if timeouts_s else None
+        self._parking_lot.park(queued.uid, rejections, wakers, self._key(queued), until_s)
 
     def _move(
         self, queued: QueuedPodInfo[P], event: PodEvent, guard: Guard = Guard.ALWAYS, label: str = ""
     ) -> PodState | None:
-        """Removes the pod from the queue of its present state; the caller adds it to that of the new one. A pod that is
-        gated again stays where it is."""
+        """Changes the state and removes the pod from the queue of its old state; the caller adds it to that of the new
+        one. A pod that stays gated stays in the parking lot."""
         old, new = queued.state, next_state(queued.state, event, guard)
         if new is old:
             return new
@@ -388,10 +402,10 @@ class SchedulingQueue(Generic[P]):
         elif old in BACKING_OFF:
             self._backoff.discard(queued.uid)
         elif old in PARKED:
-            self._lot.release(queued.uid)
+            self._parking_lot.release(queued.uid)
         self.counters.moved(old, new)
         if new is not None and label:
-            self.counters.came_into(new, label)
+            self.counters.entered(new, label)
         queued.state = new
         return new
 
@@ -406,7 +420,7 @@ class SchedulingQueue(Generic[P]):
         queued.rejections = ()
 
     def _skips_backoff(self, queued: QueuedPodInfo[P], event: ClusterEvent) -> bool:
-        """The event is what a pending plugin waited for: such a pod has no back-off."""
+        """Whether the event is what a plugin with a ``pending`` rejection waited for: then the pod has no back-off."""
         return not event.for_everyone and any(
             each.pending and any_event_matches(each.wakers, event) for each in queued.rejections
         )
@@ -415,5 +429,5 @@ class SchedulingQueue(Generic[P]):
         return self._order.key(queued.pod, queued.since_s)
 
 
-def _helps(queued: QueuedPodInfo[Any], event: ClusterEvent) -> bool:
+def _matches(queued: QueuedPodInfo[Any], event: ClusterEvent) -> bool:
     return event.for_everyone or any(any_event_matches(each.wakers, event) for each in queued.rejections)

@@ -3,7 +3,8 @@
 Keys of all pods are compared, and Python raises when it compares a number with a text. Each element of a key is
 therefore tagged with its type: numbers sort before texts, texts before bytes, bytes before tuples. One key cannot break
 the order of the others. A pod whose key is no tuple of these types, or whose key function raises, is held with the
-plugin's name (``scheduling_queue.py``) and sorts behind all others meanwhile.
+plugin's name (``scheduling_queue.py``) and sorts behind all others. The keys of units in queues are made comparable in
+the same way (``scheduling/gates/queue_plugins.py``).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from headgate.scheduling.framework.result_checks import (
     is_built_in,
 )
 
-_DEEPEST: Final = 8
+_MAX_DEPTH: Final = 8
 
 
 class QueueSortKeys:
@@ -36,38 +37,43 @@ class QueueSortKeys:
     def key(self, pod: PodLike, since_s: float) -> tuple[Any, ...]:
         if not self._is_checked:
             return self._sort.order_key(pod, since_s)
-        found = self._asked(pod, since_s)
+        found = self._checked_key(pod, since_s)
         return (1, ()) if isinstance(found, ErrorRejection) else (0, found)
 
     def failure(self, pod: PodLike, since_s: float) -> ErrorRejection | None:
-        """Why the pod has no key that others can be compared with."""
-        found = self._asked(pod, since_s) if self._is_checked else None
+        """Why the pod has no valid key; None if it has one."""
+        found = self._checked_key(pod, since_s) if self._is_checked else None
         return found if isinstance(found, ErrorRejection) else None
 
-    def _asked(self, pod: PodLike, since_s: float) -> tuple[Any, ...] | ErrorRejection:
+    def _checked_key(self, pod: PodLike, since_s: float) -> tuple[Any, ...] | ErrorRejection:
         try:
             found = self._sort.order_key(pod, since_s)
-            if not isinstance(found, tuple):
-                raise invalid_result(found, "a tuple")
-            return _comparable(found)
-        except BaseException as broken:
-            self._failures.failed(self._sort, "order_key", broken, _named(pod))
-            return ErrorRejection(self._sort.name, f"order_key: {error_with_type(broken)}", cluster_events.own_update())
+            return comparable_key(found)
+        except BaseException as error:
+            self._failures.failed(self._sort, "order_key", error, _pod_text(pod))
+            return ErrorRejection(self._sort.name, f"order_key: {error_with_type(error)}", cluster_events.own_update())
 
 
-def _named(pod: PodLike | None) -> str:
+def _pod_text(pod: PodLike | None) -> str:
     return "" if pod is None else f"pod {pod.namespace}/{pod.name}"
 
 
+def comparable_key(key: Any) -> tuple[Any, ...]:
+    """The key of a plugin with its elements tagged. Raises ``InvalidPluginResult`` for an invalid key."""
+    if not isinstance(key, tuple):
+        raise invalid_result(key, "a tuple")
+    return _comparable(key)
+
+
 def _comparable(key: tuple[Any, ...], depth: int = 0) -> tuple[Any, ...]:
-    if depth > _DEEPEST:
-        raise InvalidPluginResult(f"returned a key with tuples inside each other, more than {_DEEPEST} deep")
+    if depth > _MAX_DEPTH:
+        raise InvalidPluginResult(f"returned a key with tuples inside each other, more than {_MAX_DEPTH} deep")
     return tuple(_element(each, depth) for each in key)
 
 
 def _element(element: Any, depth: int) -> tuple[int, Any]:
-    """Its kind, and its value as one of Python's own types, whose comparison is known to give an answer. Two arrays,
-    two dates of which one has a zone, or objects with a comparison of their own may raise, in the middle of the queue.
+    """The rank of its type, and its value as a built-in type of Python, whose comparison never raises. The comparison
+    of two arrays, of dates with and without a time zone, or of other objects may raise while the heap is being changed.
     """
     value = element.item() if isinstance(element, np.integer | np.floating) else element
     if isinstance(value, float):

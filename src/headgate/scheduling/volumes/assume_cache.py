@@ -1,6 +1,8 @@
-"""An assume cache: objects as the API server shows them, overlaid with the writes that the scheduler is about to make.
+"""An assume cache, as in kube-scheduler: objects as the API server shows them and, in place of some of them, assumed
+ones: as they will be after a write that the scheduler is about to make.
 
-An assumed object is valid for the revision it was assumed at; the next version from the API server replaces it.
+An assumed object is valid for the resourceVersion at which it was assumed; the next version from the API server
+replaces it.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ class AssumeCache(Generic[T]):
         self._stored.pop(key, None)
 
     def assume(self, key: str, new: T) -> bool:
-        """Returns False if the stored object changed or does not exist."""
+        """Assume that the object is ``new``. Returns False, and assumes nothing, if the stored object changed or does
+        not exist."""
         stored = self._stored.get(key)
         if stored is None or stored.revision != new.revision:
             return False

@@ -1,8 +1,10 @@
 """The volume claims of a pod: bound ones, and unbound ones with delayed binding.
 
-:func:`read_pod_volume_claims` classifies the claims, or returns why the pod cannot be scheduled.
+*Delayed binding* is the binding mode ``WaitForFirstConsumer``: the claim is bound when the pod has a node.
+:func:`read_pod_volume_claims` classifies the claims, or returns a text that says why the pod cannot be scheduled.
 :meth:`PodVolumeClaims.match` finds volumes for the unbound claims on a node with given labels: the smallest claim
-first, so that each gets the smallest volume. ``provisioning.py`` decides whether the rest can be provisioned there.
+first, so that each gets the smallest volume. ``provisioning.py`` decides whether volumes for the rest can be
+provisioned there.
 """
 
 from __future__ import annotations
@@ -22,10 +24,10 @@ NOT_BOUND: Final = "pod has unbound immediate PersistentVolumeClaims"
 
 
 class VolumeMatch(msgspec.Struct, frozen=True):
-    """``found``: volumes for some of the claims; the others have none."""
+    """``found``: volumes for some of the claims. ``unmatched``: the other claims."""
 
     found: tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...] = ()
-    without: tuple[PersistentVolumeClaim, ...] = ()
+    unmatched: tuple[PersistentVolumeClaim, ...] = ()
 
 
 class DelayBindingClaim(msgspec.Struct, frozen=True):
@@ -37,6 +39,8 @@ class DelayBindingClaim(msgspec.Struct, frozen=True):
 
 
 class PodVolumeClaims(msgspec.Struct, frozen=True, eq=False):
+    """The claims of a pod, by state."""
+
     bound: tuple[tuple[PersistentVolumeClaim, PersistentVolume | None], ...] = ()
     """Bound claims with their volumes; ``None`` if the volume does not exist."""
     provisioning: tuple[PersistentVolumeClaim, ...] = ()
@@ -59,21 +63,21 @@ class PodVolumeClaims(msgspec.Struct, frozen=True, eq=False):
 
     def match(self, labels: Mapping[str, str]) -> VolumeMatch:
         found: dict[str, tuple[PersistentVolumeClaim, PersistentVolume]] = {}
-        without: list[PersistentVolumeClaim] = []
+        unmatched: list[PersistentVolumeClaim] = []
         for each in self.waiting:
             if each.prebound is None:
                 volume = each.candidates.smallest(each.claim, labels, found)
             else:
                 volume = each.prebound if each.prebound.is_reachable(labels) else None
             if volume is None:
-                without.append(each.claim)
+                unmatched.append(each.claim)
             else:
                 found[volume.name] = (each.claim, volume)
-        return VolumeMatch(tuple(found.values()), tuple(without))
+        return VolumeMatch(tuple(found.values()), tuple(unmatched))
 
 
 def read_pod_volume_claims(storage: StorageCache, pod: PodInfo) -> PodVolumeClaims | str:
-    """The claims of a pod by state; a text if one of them prevents scheduling."""
+    """The claims of a pod by state; a text that says why, if one of them prevents scheduling."""
     claims: list[PersistentVolumeClaim] = []
     for each in pod.shape.volumes.claimed:
         claim = storage.claim(pod.namespace, each.name(pod.name))

@@ -1,6 +1,7 @@
-"""Volume binding for a pod that was given a node: volumes are bound to its claims, and claims get the selected node.
+"""Volume binding for a pod after a node was chosen for it: volumes are bound to its claims, or are provisioned for the
+node.
 
-:meth:`PodVolumes.assume` applies the decision to the cache, so that the next pod does not get the same volumes;
+:meth:`PodVolumes.assume` records the decision in the storage cache, so that the next pod does not get the same volumes;
 :meth:`PodVolumes.writes` returns the patches, and :meth:`PodVolumes.progress` tells whether the volume controller has
 finished. The writes name the revision they were decided at, so they fail instead of overwriting another client's
 change.
@@ -27,7 +28,8 @@ from headgate.waiting.queueing_hints import ClusterEventWithHint
 
 
 class BindingInfo(msgspec.Struct, frozen=True):
-    """``before`` is the API server's version: if another pod of this scheduler binds the volume, too, both write."""
+    """``before`` is the API server's version, not an assumed one: if another pod of this scheduler has assumed the same
+    binding, the patches of both pods are sent."""
 
     claim: PersistentVolumeClaim
     before: PersistentVolume
@@ -35,9 +37,11 @@ class BindingInfo(msgspec.Struct, frozen=True):
 
 
 class PodVolumes(msgspec.Struct, frozen=True):
+    """What is decided for the claims of one pod."""
+
     bindings: tuple[BindingInfo, ...]
     provisions: tuple[PersistentVolumeClaim, ...]
-    """The claims to provision, as assumed."""
+    """The claims for which volumes are provisioned, with the selected node."""
 
     @staticmethod
     def assume(
@@ -49,7 +53,7 @@ class PodVolumes(msgspec.Struct, frozen=True):
             (claim, storage.volumes.stored(volume.name), storage.assume_bound(volume, claim))
             for claim, volume in match.found
         ]
-        assumed = [storage.assume_provisioned(each, node_name) for each in (*claims.provisioning, *match.without)]
+        assumed = [storage.assume_provisioned(each, node_name) for each in (*claims.provisioning, *match.unmatched)]
         pod_volumes = PodVolumes(
             tuple(BindingInfo(claim, before, after) for claim, before, after in bound if before and after),
             tuple(each for each in assumed if each is not None),
@@ -73,7 +77,7 @@ class PodVolumes(msgspec.Struct, frozen=True):
         ]
 
     def progress(self, storage: StorageCache, labels: Mapping[str, str], node_name: str) -> bool | str:
-        """Whether all claims are bound; a text if binding failed."""
+        """Whether all claims are bound; a text that says why, if binding failed."""
         found = [_progress_of_binding(storage, each, labels, node_name) for each in self.bindings]
         found += [_progress_of_provision(storage, each, labels, node_name) for each in self.provisions]
         return next((each for each in found if isinstance(each, str)), all(found))
@@ -131,7 +135,7 @@ def _progress_of_binding(
     if claim is None:
         return f'failed to check binding: persistentvolumeclaims "{binding.claim.key}" not found'
     if binding.after != binding.before and volume.revision == binding.before.revision:
-        return False  # the watch does not show our write yet
+        return False  # the watch does not show this scheduler's write yet
     if not volume.is_reachable(labels):
         return _unreachable_text(volume, node_name)
     if volume.claim is None or not volume.claim.uid:
@@ -147,7 +151,7 @@ def _progress_of_provision(
         return f'failed to check provisioning pvc: persistentvolumeclaims "{assumed.key}" not found'
     if claim.selected_node != node_name:
         if claim.revision == assumed.revision:
-            return False  # the watch does not show our write yet
+            return False  # the watch does not show this scheduler's write yet
         # The provisioner removes the selected node when it cannot provision there.
         return f'provisioning failed for PVC "{claim.name}"'
     if claim.volume_name:

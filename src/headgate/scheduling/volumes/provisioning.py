@@ -27,7 +27,7 @@ def provisioning_failures(
     no_volume: int,
     no_capacity: int,
 ) -> Ints:
-    """Per row ``no_volume``, ``no_room``, or zero if all claims can be served there."""
+    """Per row ``no_volume``, ``no_capacity``, or zero if volumes for all claims can be provisioned for its node."""
     bits: Ints = np.zeros(size if rows is None else len(rows), np.int64)
     for claim in claims:
         found = storage.storage_class(claim.storage_class)

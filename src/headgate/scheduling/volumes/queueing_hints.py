@@ -1,4 +1,4 @@
-"""Queueing hints of the volume plugins: which changes of storage objects may help a waiting pod.
+"""Queueing hints of the volume plugins: which changes of storage objects may make a waiting pod schedulable.
 
 Events are registered by claim, volume or class, so that a pod that waits for its own claim is not woken by changes of a
 hundred thousand others.
@@ -39,30 +39,31 @@ def claim_events(shape: PodShape, *actions: str, ephemeral: bool = True) -> tupl
 
 
 def named_claims(storage: StorageCache, shape: PodShape) -> list[PersistentVolumeClaim] | None:
-    """The claims that pods of the shape name; ``None`` if one is missing or unusable: then only its events help."""
+    """The claims that pods of the shape name; ``None`` if one is missing or unusable, so that only events of that claim
+    can help."""
     found = [storage.claim(shape.namespace, name) for name in dict.fromkeys(shape.volumes.claims)]
     usable = [each for each in found if each is not None and not each.is_lost and not each.is_deleting]
     return usable if len(usable) == len(found) else None
 
 
 def binding_events(storage: StorageCache, shape: PodShape) -> tuple[ClusterEventWithHint, ...]:
-    """Events that may help pods that VolumeBinding rejected. A change of a claim wakes the pod, so the other events are
-    registered for the claims as they are now."""
+    """Events that may make pods schedulable that VolumeBinding rejected. A change of a claim wakes the pod, so the
+    other events are registered for the claims as they are now."""
     claims = named_claims(storage, shape)
-    own = claim_events(shape, *_CHANGE)
+    claim_and_class_events = claim_events(shape, *_CHANGE)
     if claims is None:
-        return own
+        return claim_and_class_events
     unbound = [each for each in claims if not each.is_bound]
     classes = dict.fromkeys(each.storage_class for each in unbound if each.storage_class)
-    own += tuple(
+    claim_and_class_events += tuple(
         waker for each in classes for waker in cluster_events.on_one(cluster_events.STORAGE_CLASS, each, *_CHANGE)
     )
     if not all(map(storage.has_delayed_binding, unbound)):
-        return own
+        return claim_and_class_events
     if shape.volumes.has_ephemeral:
-        return (*own, *_all_storage_events())
+        return (*claim_and_class_events, *_all_storage_events())
     wakers = [
-        *own,
+        *claim_and_class_events,
         *cluster_events.on(cluster_events.NODE, cluster_events.ADD, cluster_events.NODE_LABEL),
         *volume_events(claims),
     ]

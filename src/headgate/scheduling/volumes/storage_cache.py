@@ -1,10 +1,10 @@
 """The storage cache: the storage objects that volume plugins read.
 
-An event handler of ``scheduling/cluster/cluster.py``. It follows volumes, claims, classes, drivers, capacities and
-attachments, and knows which volumes are free and which are reserved for a claim. :meth:`StorageCache.assume_bound` and
-:meth:`StorageCache.assume_provisioned` apply the decision for a pod that was just placed. Version counters, one per
-class and one for all, let readers keep a claim's result until something relevant changes. An object that cannot be
-decoded is ignored.
+An event handler of ``scheduling/cluster/cluster.py``. It receives volumes, claims, storage classes, CSI drivers,
+capacities and attachments, and knows which volumes are free and which are reserved for a claim. When a node was chosen
+for a pod, :meth:`StorageCache.assume_bound` and :meth:`StorageCache.assume_provisioned` record what is decided for its
+claims. Version counters, one per storage class and one for all objects, let readers cache a result about a claim until
+an object on which it depends changes. An object that cannot be decoded is ignored.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ _NO_UNBOUND_VOLUMES: Final = UnboundVolumes()
 
 
 class StorageKind(msgspec.Struct, frozen=True):
+    """``event``: the resource of its cluster events. ``fields``: the fields that ``read`` needs."""
+
     event: str
     read: Callable[[Object], Any]
     fields: tuple[str, ...]
@@ -163,12 +165,12 @@ class StorageCache:
 
     # -- events from the API ------------------------------------------------------------------------------------------
 
-    def applied(self, resource: APIResource, wire: Object, /) -> Iterable[ClusterEvent]:
-        metadata = wire["metadata"]
+    def applied(self, resource: APIResource, obj: Object, /) -> Iterable[ClusterEvent]:
+        metadata = obj["metadata"]
         namespace, name = metadata.get("namespace") or "", metadata["name"]
         key = f"{namespace}/{name}" if resource.namespaced else name
         try:
-            new = _KINDS[resource].read(wire)
+            new = _KINDS[resource].read(obj)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             events = self.removed(resource, namespace, name)
             self.ignored_objects[f"{resource.plural}/{key}"] = f"cannot be read: {error!r}"
@@ -285,7 +287,7 @@ class StorageCache:
 
 
 def class_subject(name: str) -> str:
-    """The subject of events of the volumes and capacities of a storage class."""
+    """The text that names, in ``ClusterEvent.subjects``, all volumes and capacities of a storage class."""
     return f"of class {name}"
 
 
@@ -298,7 +300,8 @@ def _subjects(key: str, value: Any) -> tuple[str, ...]:
 
 
 def _satisfies(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """The requirements that also hold for a volume that a user bound to the claim."""
+    """Whether a volume whose ``claimRef`` names the claim can be bound to it. Other requirements of the claim, such as
+    its selector, do not apply to such a volume."""
     return (
         volume.capacity >= claim.request
         and volume.mode == claim.mode
@@ -326,6 +329,7 @@ def _set(index: dict[str, dict[str, Any]], outer: str, inner: str, value: Any) -
 
 
 def _without_revision(value: Any) -> Any:
+    """The same object without its resourceVersion, so that two versions can be compared."""
     return (
         msgspec.structs.replace(value, revision="")
         if isinstance(value, PersistentVolumeClaim | PersistentVolume)

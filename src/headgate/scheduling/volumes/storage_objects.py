@@ -1,8 +1,8 @@
 """Storage objects as frozen values with only the fields that the scheduler reads.
 
-Each ``read_…`` takes the wire form and raises if it cannot decode it; ``storage_cache.py`` then ignores the object.
-Amounts are integers: nano-units for volumes and claims, where comparisons must be exact, and bytes for capacities.
-In-tree volumes that were migrated to CSI count as volumes of their drivers.
+Each ``read_…`` takes the object as decoded JSON and raises if it cannot read it; ``storage_cache.py`` then ignores the
+object. Amounts are integers: nano-units for volumes and claims, where comparisons must be exact, and bytes for
+capacities. In-tree volumes that were migrated to CSI count as volumes of their drivers.
 """
 
 from __future__ import annotations
@@ -165,8 +165,8 @@ class VolumeAttachment(msgspec.Struct, frozen=True):
     volume_name: str = ""
 
 
-def read_claim(wire: Object) -> PersistentVolumeClaim:
-    metadata, spec = wire["metadata"], wire.get("spec") or {}
+def read_claim(obj: Object) -> PersistentVolumeClaim:
+    metadata, spec = obj["metadata"], obj.get("spec") or {}
     annotations = metadata.get("annotations") or {}
     owners = (each.get("uid") or "" for each in metadata.get("ownerReferences") or () if each.get("controller"))
     selector = spec.get("selector")
@@ -182,7 +182,7 @@ def read_claim(wire: Object) -> PersistentVolumeClaim:
         mode=spec.get("volumeMode") or "Filesystem",
         selector=None if selector is None else from_label_selector(selector),
         volume_name=spec.get("volumeName") or "",
-        is_lost=(wire.get("status") or {}).get("phase") == "Lost",
+        is_lost=(obj.get("status") or {}).get("phase") == "Lost",
         is_deleting=metadata.get("deletionTimestamp") is not None,
         is_completed=BIND_COMPLETED in annotations,
         selected_node=annotations.get(SELECTED_NODE),
@@ -190,8 +190,8 @@ def read_claim(wire: Object) -> PersistentVolumeClaim:
     )
 
 
-def read_volume(wire: Object) -> PersistentVolume:
-    metadata, spec = wire["metadata"], wire.get("spec") or {}
+def read_volume(obj: Object) -> PersistentVolume:
+    metadata, spec = obj["metadata"], obj.get("spec") or {}
     annotations = metadata.get("annotations") or {}
     required = (spec.get("nodeAffinity") or {}).get("required")
     ref, source = spec.get("claimRef"), spec.get("csi")
@@ -212,7 +212,7 @@ def read_volume(wire: Object) -> PersistentVolume:
         labels=metadata.get("labels") or {},
         claim=None if ref is None else ClaimRef(*(ref.get(each) or "" for each in ("namespace", "name", "uid"))),
         is_bound_by_controller=BOUND_BY_CONTROLLER in annotations,
-        is_available=(wire.get("status") or {}).get("phase") == "Available",
+        is_available=(obj.get("status") or {}).get("phase") == "Available",
         is_deleting=metadata.get("deletionTimestamp") is not None,
         affinity=None if required is None else _by_labels(read_node_selector(required)),
         driver=driver or "",
@@ -221,44 +221,44 @@ def read_volume(wire: Object) -> PersistentVolume:
     )
 
 
-def read_storage_class(wire: Object) -> StorageClass:
-    topologies = wire.get("allowedTopologies") or ()
+def read_storage_class(obj: Object) -> StorageClass:
+    topologies = obj.get("allowedTopologies") or ()
     return StorageClass(
-        name=wire["metadata"]["name"],
-        provisioner=wire.get("provisioner") or "",
-        delays_binding=wire.get("volumeBindingMode") == "WaitForFirstConsumer",
+        name=obj["metadata"]["name"],
+        provisioner=obj.get("provisioner") or "",
+        delays_binding=obj.get("volumeBindingMode") == "WaitForFirstConsumer",
         topologies=tuple(map(_topology, topologies)) if topologies else None,
     )
 
 
-def read_csi_node(wire: Object) -> CsiNode:
+def read_csi_node(obj: Object) -> CsiNode:
     counts = {
         each["name"]: (each.get("allocatable") or {}).get("count")
-        for each in (wire.get("spec") or {}).get("drivers") or ()
+        for each in (obj.get("spec") or {}).get("drivers") or ()
     }
-    return CsiNode(wire["metadata"]["name"], {name: count for name, count in counts.items() if count is not None})
+    return CsiNode(obj["metadata"]["name"], {name: count for name, count in counts.items() if count is not None})
 
 
-def read_csi_driver(wire: Object) -> CsiDriver:
-    return CsiDriver(wire["metadata"]["name"], bool((wire.get("spec") or {}).get("storageCapacity")))
+def read_csi_driver(obj: Object) -> CsiDriver:
+    return CsiDriver(obj["metadata"]["name"], bool((obj.get("spec") or {}).get("storageCapacity")))
 
 
-def read_capacity(wire: Object) -> CsiStorageCapacity:
-    metadata, topology = wire["metadata"], wire.get("nodeTopology")
-    limit = wire.get("maximumVolumeSize") or wire.get("capacity")
+def read_capacity(obj: Object) -> CsiStorageCapacity:
+    metadata, topology = obj["metadata"], obj.get("nodeTopology")
+    limit = obj.get("maximumVolumeSize") or obj.get("capacity")
     return CsiStorageCapacity(
         namespace=metadata["namespace"],
         name=metadata["name"],
-        storage_class=wire.get("storageClassName") or "",
+        storage_class=obj.get("storageClassName") or "",
         topology=None if topology is None else from_label_selector(topology),
         limit=None if limit is None else quantity.amount(limit).value(),
     )
 
 
-def read_attachment(wire: Object) -> VolumeAttachment:
-    spec = wire.get("spec") or {}
+def read_attachment(obj: Object) -> VolumeAttachment:
+    spec = obj.get("spec") or {}
     return VolumeAttachment(
-        name=wire["metadata"]["name"],
+        name=obj["metadata"]["name"],
         node_name=spec.get("nodeName") or "",
         driver=spec.get("attacher") or "",
         volume_name=(spec.get("source") or {}).get("persistentVolumeName") or "",
@@ -304,8 +304,10 @@ def _storage(amounts: Object | None) -> quantity.Quantity:
 def _topology(term: Object) -> Selector:
     """A term without expressions selects nothing."""
     expressions: Sequence[Object] = term.get("matchLabelExpressions") or ()
-    wanted = tuple(Requirement(each.get("key") or "", "in", tuple(each.get("values") or ())) for each in expressions)
-    return Selector(wanted, nothing=not wanted)
+    requirements = tuple(
+        Requirement(each.get("key") or "", "in", tuple(each.get("values") or ())) for each in expressions
+    )
+    return Selector(requirements, nothing=not requirements)
 
 
 def _by_labels(selector: NodeSelector) -> NodeSelector:

@@ -14,7 +14,8 @@ from headgate.kube.node_affinity import NodeSelector
 from headgate.scheduling.volumes.storage_objects import PersistentVolume, PersistentVolumeClaim
 
 Entry = tuple[int, str, PersistentVolume, bool]
-"""Size, name, the volume, and whether the location alone decides about reachability."""
+"""Size, name, the volume, and whether every node at the location reaches the volume, so that its affinity need not be
+checked."""
 VolumeLocation = tuple[str, str] | NodeSelector | None
 """Where volumes can be reached: on nodes with a label value, on nodes that a selector matches, or everywhere."""
 

@@ -24,7 +24,8 @@ def test_a_pod_with_quota_is_nominated_to_a_node_with_terminating_pods_and_is_no
     world.step()
     assert (world.reasons, world.nominations) == ({"p": WAITING_FOR_TERMINATING_PODS}, {"p": "a"})
     until = format_time(EPOCH_S + world.now_s + 60.0)
-    assert world.statuses["p"].endswith(f"Node a will have room when pods that terminate there are gone by {until}.")
+    text = f"Node a will have capacity when pods that terminate there are gone by {until}."
+    assert world.statuses["p"].endswith(text)
 
 
 def test_the_pod_is_bound_when_the_terminating_pods_are_gone() -> None:

@@ -44,7 +44,7 @@ def test_a_gated_pod_is_never_unschedulable_while_its_predecessor_terminates() -
     assert cluster.reason("fourth") == "SchedulingGated"
     cluster.delete("old-b")
     assert (cluster.reason("fourth"), cluster.promise("fourth")) == (WAITING_FOR_TERMINATING_PODS, "b")
-    assert "Node b will have room when pods that terminate there are gone by " in cluster.message("fourth")
+    assert "Node b will have capacity when pods that terminate there are gone by " in cluster.message("fourth")
     cluster.run(16.0)
     assert cluster.node_of("fourth") == "b"
     assert set(cluster.history["fourth"]) == {WAITING_FOR_TERMINATING_PODS}
@@ -65,7 +65,7 @@ def test_no_condition_is_written_before_the_gate_removal_is_confirmed() -> None:
 
 @pytest.mark.parametrize("how", HOW)
 def test_when_the_terminating_pod_is_overdue_its_successor_is_unschedulable(how: str) -> None:
-    """A finalizer, or a kubelet that is silent, may keep a pod for ever."""
+    """A finalizer, or a kubelet that does not respond, may keep a pod without end."""
     cluster = a_full_cluster()
     cluster.delete("old-b", stops_after_s=math.inf)
     cluster.create(a_queued_pod("next", 8, how))
@@ -303,8 +303,8 @@ def test_a_gang_that_lost_a_pod_releases_its_nominations() -> None:
 
 
 def test_pods_of_profiles_without_queues_are_unschedulable_unless_configured_to_wait() -> None:
-    for all_wait, reason in ((False, "Unschedulable"), (True, WAITING_FOR_TERMINATING_PODS)):
-        cluster = TerminatingCluster({"a": 8}, by_queues=False, all_wait=all_wait)
+    for all_profiles_wait, reason in ((False, "Unschedulable"), (True, WAITING_FOR_TERMINATING_PODS)):
+        cluster = TerminatingCluster({"a": 8}, by_queues=False, all_profiles_wait=all_profiles_wait)
         cluster.run_pod("old", 8, "a")
         cluster.delete("old")
         cluster.create(a_queued_pod("next", 8, "plain"))

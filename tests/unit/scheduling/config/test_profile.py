@@ -49,7 +49,7 @@ def test_a_plugin_is_made_once_for_all_its_points() -> None:
     assert id(filters) == id(scores)
 
 
-def test_what_nobody_can_make_is_named() -> None:
+def test_a_plugin_without_a_factory_is_named() -> None:
     fewer = {name: make for name, make in IN_TREE_PLUGINS.items() if name != "ImageLocality"}
     configuration = parse_configuration(HEADER)
     assert isinstance(configuration, KubeSchedulerConfiguration)

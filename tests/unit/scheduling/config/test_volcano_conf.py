@@ -56,6 +56,15 @@ def plugin(text: str) -> str:
     return f"actions: allocate\ntiers:\n- plugins:\n  - name: predicates\n  - name: capacity\n  - {text}\n"
 
 
+def test_the_waiting_time_of_sla_is_read() -> None:
+    found = conf(plugin("name: sla\n    arguments: {sla-waiting-time: 1h30m}"))
+    assert (found.has_sla, found.sla_s) == (True, 5400.0)
+    assert "sla" in found.order("jobOrder")
+    without_default = conf(plugin("name: sla"))
+    assert (without_default.has_sla, without_default.sla_s) == (True, None)
+    assert (conf(SMALL).has_sla, conf(SMALL).sla_s) == (False, None)
+
+
 def test_the_default_conf_of_volcano_is_accepted() -> None:
     found = conf(VOLCANOS_OWN)
     assert found.actions == ("enqueue", "allocate", "backfill")
@@ -99,7 +108,13 @@ WRONG = {
     "no allocate": (SMALL.replace("allocate", "enqueue, backfill"), 1, "allocate is missing"),
     "actions as a list": (SMALL.replace("allocate", "[allocate]"), 1, "must be a string"),
     "no tiers": ("actions: allocate\n", 1, "tiers: Required value"),
-    "another plugin": (plugin("name: sla"), 6, 'Unsupported value: "sla": supported values: "priority", "gang"'),
+    "another plugin": (plugin("name: cdp"), 6, 'Unsupported value: "cdp": supported values: "priority", "gang"'),
+    "a waiting time that is none": (
+        plugin("name: sla\n    arguments:\n      sla-waiting-time: soon"),
+        8,
+        "must be a duration above 0",
+    ),
+    "the plugin of time windows": (plugin("name: tdm"), 6, 'Unsupported value: "tdm": supported values: "priority"'),
     "a misspelt plugin": (plugin("name: nodeOrderr"), 6, "is it nodeorder?"),
     "a plugin without a name": (plugin("enableJobOrder: true"), 6, "name: Required value"),
     "a plugin twice": (plugin("name: predicates"), 6, 'Duplicate value: "predicates"'),
@@ -205,7 +220,7 @@ def test_config_check_prints_the_profile_of_a_conf(tmp_path: Path) -> None:
     assert "profile headgate of queues\n  actions     enqueue, allocate, backfill\n" in run.output
     assert "jobOrder    priority gang drf\n" in run.output
     assert "BinPack(1)" in run.output
-    file.write_text(VOLCANOS_OWN.replace("name: drf", "name: sla"))
+    file.write_text(VOLCANOS_OWN.replace("name: drf", "name: cdp"))
     run = CliRunner().invoke(main, ["config", "check", str(file)])
     assert run.exit_code == 1
     assert run.output.startswith(f"{file}:10: tiers[1].plugins[1].name: Unsupported value")

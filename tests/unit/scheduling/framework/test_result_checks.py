@@ -191,6 +191,17 @@ def test_an_invalid_result_of_post_bind_leaves_the_pod_bound(make: Callable[[], 
     assert world.said == [("bad", "Scheduled")]
 
 
+@pytest.mark.parametrize("make", WRONG.values(), ids=WRONG)
+def test_an_invalid_result_of_unreserve_is_logged_and_the_pod_frees_its_capacity(make: Callable[[], Any]) -> None:
+    invalid_plugin = plugin(None, reserve=lambda: None, unreserve=make, permit=lambda: Rejection(NAME, "not today"))
+    world = tried(invalid_plugin)
+    assert world.binds.keys() == {"good"}
+    assert world.taken("a") + world.taken("b") == 1
+    assert "not today" in world.statuses["bad"]
+    (problem,) = world.problems
+    assert problem.startswith(f"plugin {NAME} failed in unreserve on pod default/bad: InvalidPluginResult: returned ")
+
+
 @pytest.mark.parametrize("make", [*WRONG.values(), lambda: None, lambda: {"uid-held": "go"}], ids=[*WRONG, "None", "x"])
 def test_a_wrong_answer_of_released_fails_the_pods_that_the_plugin_holds(make: Callable[[], Any]) -> None:
     class Holds:

@@ -1,4 +1,4 @@
-"""A pod that did not opt in gives its room back when it finds no node, and asks for it again when it is tried again."""
+"""A pod that did not opt in returns its capacity if no node fits, and asks for it again when it is tried again."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def test_a_pod_of_high_priority_gets_the_share_that_was_promised_to_a_low_one_wi
     assert not cluster.evicted
 
 
-def test_the_low_pod_waits_in_order_and_is_let_in_again_when_its_queue_has_room() -> None:
+def test_the_low_pod_waits_in_order_and_is_admitted_again_when_its_queue_has_capacity() -> None:
     cluster = a_cluster()
     promised(cluster, "low")
     cluster.run(1.0)
@@ -140,7 +140,7 @@ def test_a_promise_with_a_nominated_node_is_kept() -> None:
     assert (cluster.retracts, cluster.reason("high")) == ([], "SchedulingGated")
 
 
-def test_a_gang_is_taken_back_whole() -> None:
+def test_the_promises_of_a_gang_are_revoked_together() -> None:
     cluster = a_cluster(8, groups=[a_group("g", 2)])
     cluster.create(*(a_queued_pod(f"g-{number}", 4, group="g", nodeSelector=NOWHERE) for number in range(2)))
     assert [cluster.reason(f"g-{number}") for number in range(2)] == ["Unschedulable"] * 2
@@ -150,7 +150,7 @@ def test_a_gang_is_taken_back_whole() -> None:
     assert [cluster.reason(f"g-{number}") for number in range(2)] == ["WaitingForQueue"] * 2
 
 
-def test_a_gang_of_which_a_pod_is_of_high_priority_is_kept_whole() -> None:
+def test_no_promise_of_a_gang_with_a_pod_of_high_priority_is_revoked() -> None:
     cluster = a_cluster(8, groups=[a_group("g", 2)])
     for number in range(2):
         cluster.create(a_queued_pod(f"g-{number}", 4, group="g", nodeSelector=NOWHERE, priority=20 * number))
@@ -166,7 +166,7 @@ def test_a_pod_beyond_a_minimum_that_is_on_nodes_is_taken_back_alone() -> None:
     assert (cluster.retracts, cluster.evicted, cluster.node_of("high")) == (["g-1"], [], "n0")
 
 
-def test_a_gang_takes_back_promises_and_is_let_in_whole() -> None:
+def test_promises_are_revoked_for_a_gang_and_it_is_admitted_as_a_whole() -> None:
     cluster = a_cluster(8, groups=[a_group("g", 2)])
     promised(cluster, "low", 4)
     promised(cluster, "other", 4)
@@ -257,7 +257,7 @@ def test_when_the_pod_that_was_promised_something_goes_its_share_is_free() -> No
     assert cluster.node_of("high") == "n0"
 
 
-def test_a_watch_that_shows_the_old_stamp_late_gives_nothing_back() -> None:
+def test_a_late_watch_event_with_the_old_stamp_restores_no_promise() -> None:
     cluster = a_held_cluster()
     late = msgspec.json.decode(msgspec.json.encode(cluster.pods["low"]))
     cluster.answer(WriteResult.DONE)
@@ -266,7 +266,7 @@ def test_a_watch_that_shows_the_old_stamp_late_gives_nothing_back() -> None:
     assert cluster.scheduler.queues.usage("q").allocated == {"cpu": 8000}
 
 
-def test_a_scheduler_that_dies_before_the_share_is_given_on_is_followed_by_one_that_gives_it() -> None:
+def test_a_restarted_scheduler_gives_revoked_capacity_to_the_next_pod() -> None:
     for is_done in (False, True):
         cluster = a_held_cluster()
         if is_done:

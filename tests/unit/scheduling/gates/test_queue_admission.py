@@ -5,9 +5,12 @@ Statements of the design carry their ids (A1, R3 ...).
 
 from __future__ import annotations
 
+import pytest
+
 from clusters import a_node
 from headgate.capacity.api.stamp import read_stamp
-from headgate.capacity.names import GATE, QUEUE_NAME, STAMP
+from headgate.capacity.names import DEQUEUE_STRATEGY, GATE, QUEUE_NAME, STAMP
+from headgate.kube.timestamps import format_time
 from headgate.scheduling.framework.effects import WriteResult
 from headgate.scheduling.gates.gate_removals import MAX_CONCURRENT
 from headgate.scheduling.pod_lifecycle import PodState
@@ -16,7 +19,7 @@ from unit.scheduling.queued_world import QueuedWorld, a_gated_pod, a_queue, unga
 FOREIGN = "example.com/hold"
 
 
-def test_a1_a_pod_that_its_queue_has_room_for_is_lifted_and_placed_in_the_same_step() -> None:
+def test_a1_a_pod_that_its_queue_has_capacity_for_is_ungated_and_gets_a_node_in_the_same_step() -> None:
     world = QueuedWorld(a_queue("q", "2"))
     world.show(a_gated_pod("p"))
     world.step()
@@ -72,7 +75,7 @@ def test_a3_with_a_foreign_gate_nothing_is_reserved_and_nothing_lifted() -> None
     assert list(world.lifts) == ["held"], "the loss of the last foreign gate wakes it"
 
 
-def test_a4_a_gate_that_nobody_asked_for_stays_and_is_said_once() -> None:
+def test_a4_a_gate_without_the_annotation_stays_and_is_reported_once() -> None:
     world = QueuedWorld(a_queue("q", "1"))
     world.show(a_gated_pod("p", annotations={}))
     world.step()
@@ -97,6 +100,21 @@ def test_a5_an_answer_that_leaves_it_open_is_asked_again_with_the_same_bytes() -
     assert world.binds == {"p": "a"}
 
 
+@pytest.mark.parametrize("result", [WriteResult.LATER, WriteResult.TAKEN, WriteResult.GATED])
+def test_a5_a_removal_that_conflicts_or_fails_is_sent_again_and_the_binding_waits(result: WriteResult) -> None:
+    world = QueuedWorld(a_queue("q", "1"))
+    world.show(a_gated_pod("p"))
+    world.step()
+    world.lifted("p", result)
+    assert not world.binds
+    assert not world.statuses
+    world.step(2.0)
+    assert list(world.lifts) == ["p"]
+    assert not world.binds
+    world.lifted("p")
+    assert world.binds == {"p": "a"}
+
+
 def test_a5_the_watch_may_confirm_what_no_answer_did() -> None:
     world = QueuedWorld(a_queue("q", "1"))
     pod = a_gated_pod("p")
@@ -110,7 +128,7 @@ def test_a5_the_watch_may_confirm_what_no_answer_did() -> None:
     assert not world.lifts
 
 
-def test_a5_more_removals_than_can_be_under_way_wait_for_their_turn() -> None:
+def test_a5_removals_above_the_limit_in_flight_wait() -> None:
     world = QueuedWorld(a_queue("q", "200"), nodes=(a_node("a", cpu="200"),))
     world.show(*(a_gated_pod(f"p{number:03}") for number in range(100)))
     world.step(most=1000)
@@ -125,7 +143,7 @@ def test_a5_more_removals_than_can_be_under_way_wait_for_their_turn() -> None:
     assert not world.lifts.keys() & set(first)
 
 
-def test_a6_a_pod_that_is_gone_gives_its_share_back() -> None:
+def test_a6_a_deleted_pod_frees_its_capacity() -> None:
     world = QueuedWorld(a_queue("q", "1"))
     world.show(a_gated_pod("p1"), a_gated_pod("p2"))
     world.step()
@@ -148,14 +166,14 @@ def test_a8_a_pod_without_a_node_is_called_unschedulable_when_its_gate_is_off_an
     assert world.binds == {"p": "fast"}
 
 
-def test_a9_a_pod_that_asks_for_nothing_is_let_in() -> None:
+def test_a9_a_pod_without_requests_is_admitted() -> None:
     world = QueuedWorld(a_queue("q", "1"))
     world.show(a_gated_pod("full"), a_gated_pod("p", cpu=""))
     world.step()
     assert "p" in world.lifts
 
 
-def test_a10_a_queue_has_room_without_any_node_and_for_what_no_node_has() -> None:
+def test_a10_a_queue_admits_pods_without_any_node_and_with_resources_that_no_node_has() -> None:
     world = QueuedWorld(a_queue("q", capability={"example.com/gpu": "2"}))
     world.scheduler.node_removed("a", world.now_s)
     pod = a_gated_pod("p")
@@ -193,7 +211,7 @@ def test_r3_a_bound_pod_counts_once() -> None:
     assert list(world.lifts) == ["p2"]
 
 
-def test_r5_who_starts_anew_knows_the_promises_from_the_stamps() -> None:
+def test_r5_a_restarted_scheduler_reads_the_promises_from_the_stamps() -> None:
     world = QueuedWorld(a_queue("q", "1"))
     pod = a_gated_pod("p1", nodeSelector={"disk": "fast"})
     world.show(pod)
@@ -232,7 +250,7 @@ def test_r11_an_annotation_without_a_stamp_is_no_admission() -> None:
     assert world.binds == {"p2": "a"}
 
 
-def test_u19_a_pod_that_was_let_in_and_lost_its_turn_is_not_called_a_shortage() -> None:
+def test_u19_an_admitted_pod_whose_promise_no_longer_counts_is_not_unschedulable() -> None:
     world = QueuedWorld(a_queue("q", "2"))
     older, other = (a_gated_pod(name, nodeSelector={"disk": "fast"}) for name in ("older", "other"))
     for pod in (older, other):
@@ -306,6 +324,18 @@ def test_switched_off_the_feature_lifts_its_gates_and_promises_nothing() -> None
     assert list(world.binds) == ["p1"], "limits hold as they do for all others"
 
 
+def test_switched_off_the_feature_asks_for_a_removal_once_though_the_watch_is_late() -> None:
+    world = QueuedWorld(a_queue("q", "1"), enabled=False)
+    world.show(a_gated_pod("p"))
+    world.step()
+    assert world.lifts == {"p": ""}
+    world.lifted("p")
+    for _ in range(3):
+        world.show(a_gated_pod("p", labels={"late": "yes"}))
+        world.step(60.0)
+        assert not world.lifts
+
+
 def test_switched_off_the_feature_lifts_so_many_gates_a_second_in_order() -> None:
     world = QueuedWorld(a_queue("q", "1"), enabled=False)
     world.show(*(a_gated_pod(f"p{number:03}", priority=number % 2) for number in range(300)))
@@ -329,7 +359,7 @@ def test_a_gate_that_a_human_removed_leaves_no_condition_that_names_it() -> None
     assert world.statuses["p2"].startswith("SchedulingGated: ")
     world.show(ungated(pod))
     world.step()
-    assert world.statuses["p2"].startswith("WaitingForQueue: queue q has no room for 1 cpu")
+    assert world.statuses["p2"].startswith("WaitingForQueue: queue q has no capacity for 1 cpu")
     world.step(600.0)
     assert not world.statuses, "it is said once"
 
@@ -343,7 +373,7 @@ def test_a_gate_that_a_human_removed_from_a_pod_that_did_not_opt_in_leaves_no_co
     world.step(11.0)
     world.show(ungated(pod))
     world.step()
-    assert world.statuses["p2"].startswith("Unschedulable: queue q has no room for 1 cpu")
+    assert world.statuses["p2"].startswith("Unschedulable: queue q has no capacity for 1 cpu")
 
 
 def test_a_foreign_gate_that_goes_while_the_queue_is_full_is_not_named_any_more() -> None:
@@ -354,4 +384,27 @@ def test_a_foreign_gate_that_goes_while_the_queue_is_full_is_not_named_any_more(
     world.step(11.0)
     world.show(a_gated_pod("p2"))
     world.step()
-    assert world.statuses["p2"].startswith("SchedulingGated: queue q has no room for 1 cpu")
+    assert world.statuses["p2"].startswith("SchedulingGated: queue q has no capacity for 1 cpu")
+
+
+def test_a_pod_that_would_delay_the_first_in_line_keeps_its_gate_and_says_so() -> None:
+    queue = a_queue("q", "4")
+    queue["metadata"]["annotations"] = {DEQUEUE_STRATEGY: "backfill"}
+    world = QueuedWorld(queue)
+    running = a_gated_pod("running", "3", gates=(), activeDeadlineSeconds=100, terminationGracePeriodSeconds=0)
+    running["status"] = {"phase": "Running", "startTime": format_time(world.now_s)}
+    world.show_bound(running, "a")
+    world.show(a_gated_pod("large", "4", priority=5))
+    world.show(a_gated_pod("endless"), a_gated_pod("short", activeDeadlineSeconds=60))
+    world.step()
+    assert list(world.lifts) == ["short"]
+    world.remove("short")
+    said: dict[str, str] = {}
+    for _ in range(2):
+        world.step(11.0)
+        assert not world.lifts
+        said |= world.statuses
+    text = "SchedulingGated: queue q has capacity for it; it would delay pod default/large, "
+    assert said["endless"].startswith(text)
+    world.step(600.0)
+    assert not world.statuses, "it is said once"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from harness.metrics_page import gate_removals
 from headgate.scheduling.framework.effects import WriteResult
 from unit.scheduling.queued_world import QueuedWorld, a_gated_pod, a_queue, ungated
 
@@ -76,16 +77,7 @@ def test_a_deleted_queue_has_no_samples() -> None:
 
 
 def removals(world: QueuedWorld) -> tuple[dict[str, float], float, float]:
-    """Responses by result; the number of timed removals, and the sum of their durations."""
-    results: dict[str, float] = {}
-    timed: dict[str, float] = {}
-    for family in text_string_to_metric_families(world.scheduler.metrics_exposition(world.now_s).decode()):
-        for sample in family.samples:
-            if sample.name == "headgate_gate_removals_total":
-                results[sample.labels["result"]] = sample.value
-            elif sample.name.startswith("headgate_gate_removal_duration_seconds_"):
-                timed[sample.name.rpartition("_")[2]] = sample.value
-    return results, timed["count"], timed["sum"]
+    return gate_removals(world.scheduler.metrics_exposition(world.now_s).decode())
 
 
 def a_removal_under_way() -> tuple[QueuedWorld, dict[str, object], str]:
@@ -139,3 +131,30 @@ def test_a_refused_removal_is_timed_and_so_is_the_next_one() -> None:
     assert list(world.lifts) == ["p"]
     world.lifted("p")
     assert removals(world) == ({"done": 1, "refused": 1}, 2, 0.5)
+
+
+def test_every_result_of_a_removal_counts_from_zero_so_that_a_rate_shows_the_first_one() -> None:
+    page = QueuedWorld(a_queue("q", "1")).scheduler.metrics_exposition(0.0).decode()
+    for result in ("done", "gone", "refused", "later", "unknown"):
+        assert f'headgate_gate_removals_total{{result="{result}"}} 0' in page
+
+
+def test_resources_that_pods_invent_share_one_series_when_they_are_many() -> None:
+    world = QueuedWorld(a_queue("q"))
+    for number in range(60):
+        pod = a_gated_pod(f"p-{number:02}")
+        requests = pod["spec"]["containers"][0]["resources"]["requests"]
+        requests[f"example.com/a-{number:02}"] = "2"
+        world.show(pod)
+    world.step()
+    page = world.scheduler.metrics_exposition(world.now_s).decode()
+    reserved = {
+        sample.labels["resource"]: sample.value
+        for family in text_string_to_metric_families(page)
+        for sample in family.samples
+        if sample.name == "headgate_queue_reserved" and sample.labels["queue"] == "q"
+    }
+    assert len(reserved) == 51
+    assert reserved["cpu"] == 60_000
+    assert reserved["example.com/a-48"] == 2
+    assert reserved["other"] == 2 * (60 - 49)

@@ -118,7 +118,7 @@ def test_a_gated_pod_sleeps_through_everything_that_is_not_about_its_gates() -> 
     pod = a_pod("p", gates=("foo",))
     clocked.add(pod)
     assert clocked.happens(NODE_ADD) == 0
-    assert clocked.flush(after_s=3600) == 0
+    assert clocked.requeue_due(after_s=3600) == 0
     assert clocked.queue.next_deadline_s() is None
     assert clocked.where(pod) is PodState.GATED
 

@@ -7,6 +7,7 @@ import pytest
 
 from clusters import a_node
 from headgate.capacity.conf import DEFAULTS
+from headgate.capacity.names import GATE
 from headgate.scheduling.framework.effects import Preempt
 from unit.scheduling.queued_world import QueuedWorld, a_gated_pod, a_queue, ungated
 
@@ -90,6 +91,22 @@ def test_u13_a_gated_pod_preempts_lower_priorities_of_its_full_queue() -> None:
     world.remove("low")
     world.step(60.0)
     assert world.binds == {"p": "a"}
+
+
+@pytest.mark.parametrize("gates", [("example.com/hold",), (GATE, "example.com/hold")])
+def test_a_pod_with_a_gate_of_another_controller_preempts_and_reclaims_nothing(gates: tuple[str, ...]) -> None:
+    queues = (a_queue("q", "2", deserved={"cpu": "2"}), a_queue("rich", deserved={"cpu": "1"}))
+    both = msgspec.structs.replace(DEFAULTS, actions=("allocate", "preempt", "reclaim"))
+    world = QueuedWorld(*queues, nodes=[a_node("a", cpu="4")], settings=both)
+    full_of(world, ("l1", "q", 1), ("l2", "q", 1), ("r1", "rich", 1), ("r2", "rich", 1))
+    world.show(a_gated_pod("p", gates=gates, priority=9))
+    for _ in range(3):
+        world.step(60.0)
+        assert victims(world) == set()
+        assert not world.lifts
+    world.show(a_gated_pod("p", gates=(GATE,), priority=9))
+    world.step()
+    assert victims(world), "without that gate it does"
 
 
 def test_only_needed_pods_are_preempted_and_none_twice() -> None:

@@ -18,7 +18,7 @@ def events_kept(clocked: Clocked) -> list[str]:
     return [event.label for event in clocked.queue._in_flight.events()]
 
 
-def test_nothing_is_kept_while_nobody_is_tried() -> None:
+def test_no_events_are_kept_while_no_pod_is_tried() -> None:
     clocked = Clocked()
     clocked.add(PLAIN)
     clocked.happens(NODE_ADD)
@@ -73,7 +73,7 @@ def test_an_error_needs_no_event_to_be_tried_again() -> None:
     assert clocked.fail(clocked.pop()) is PodState.ERROR_BACKOFF
 
 
-def test_events_are_kept_as_long_as_somebody_needs_them_and_no_longer() -> None:
+def test_events_are_kept_as_long_as_a_pod_needs_them_and_no_longer() -> None:
     clocked = Clocked()
     clocked.add(a_pod("a"), a_pod("b"), a_pod("c"))
     first = clocked.pop()
@@ -133,7 +133,7 @@ def test_a_pod_that_is_deleted_while_it_is_tried_does_not_come_back() -> None:
     assert clocked.queue.counters.unschedulable() == {}
 
 
-def test_a_pod_that_is_deleted_and_comes_back_while_its_old_self_is_tried_is_tried_anew() -> None:
+def test_a_pod_that_is_created_again_during_an_attempt_is_tried_again() -> None:
     clocked = Clocked()
     clocked.add(PLAIN)
     queued = clocked.pop()
@@ -144,7 +144,7 @@ def test_a_pod_that_is_deleted_and_comes_back_while_its_old_self_is_tried_is_tri
     assert clocked.where(again) is PodState.ACTIVE
 
 
-def test_a_pod_that_may_not_be_tried_any_more_is_gated_when_it_comes_back() -> None:
+def test_a_pod_that_must_not_be_tried_any_more_is_gated_after_its_attempt() -> None:
     clocked = Clocked(Allows("ready"))
     ready = PLAIN.but(labels={"ready": ""})
     clocked.add(ready)

@@ -1,4 +1,4 @@
-"""Nominations: who was promised which node, and who may go on when a promise ends."""
+"""Nominations: which pod is nominated to which node, and which pods may be tried when a nomination ends."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_pod_that_has_its_node_needs_no_promise() -> None:
     assert names(clocked) == []
 
 
-def test_when_a_promised_pod_is_deleted_pods_of_no_higher_priority_may_go_on() -> None:
+def test_when_a_nominated_pod_is_deleted_pods_of_no_higher_priority_are_woken() -> None:
     clocked = Clocked()
     low, equal = clocked.park(a_pod("low"), WAITS_FOR_PODS), clocked.park(a_pod("equal", priority=5), WAITS_FOR_PODS)
     high = clocked.park(a_pod("high", priority=9), WAITS_FOR_PODS)
@@ -90,7 +90,7 @@ def test_when_a_promised_pod_is_deleted_pods_of_no_higher_priority_may_go_on() -
     ]
 
 
-def test_when_a_promise_moves_to_another_node_others_may_go_on() -> None:
+def test_when_a_nomination_moves_to_another_node_others_are_woken() -> None:
     clocked = Clocked()
     waiting = clocked.park(a_pod("low"), WAITS_FOR_PODS)
     clocked.add(PROMISED)
@@ -98,7 +98,7 @@ def test_when_a_promise_moves_to_another_node_others_may_go_on() -> None:
     assert waiting.state is PodState.BACKOFF
 
 
-def test_when_a_promised_pod_is_bound_nobody_is_woken() -> None:
+def test_when_a_nominated_pod_is_bound_no_pod_is_woken() -> None:
     clocked = Clocked()
     waiting = clocked.park(a_pod("low"), WAITS_FOR_PODS)
     clocked.add(PROMISED)
@@ -106,7 +106,7 @@ def test_when_a_promised_pod_is_bound_nobody_is_woken() -> None:
     assert waiting.state is PodState.UNSCHEDULABLE
 
 
-def test_an_assigned_pod_that_goes_away_wakes_who_waits_for_that() -> None:
+def test_the_deletion_of_an_assigned_pod_wakes_pods_that_wait_for_it() -> None:
     clocked = Clocked()
     waiting = clocked.park(a_pod("low"), WAITS_FOR_PODS)
     clocked.happens(ClusterEvent("AssignedPod", "Delete", old=a_pod("gone", node_name="n")))

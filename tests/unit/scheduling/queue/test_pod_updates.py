@@ -109,12 +109,12 @@ def test_a_deleted_pod_is_gone_from_wherever_it_was(place: str) -> None:
     clocked.delete(PLAIN)
     assert clocked.where(PLAIN) is None
     assert clocked.pending() == (0, 0, 0, 0)
-    assert clocked.flush(after_s=1000) == 0
+    assert clocked.requeue_due(after_s=1000) == 0
     assert clocked.queue.pop(clocked.now_s) is None
     assert clocked.queue.counters.unschedulable() == {}
 
 
-def test_deleting_a_stranger_is_nothing() -> None:
+def test_deleting_an_unknown_pod_has_no_effect() -> None:
     clocked = Clocked()
     clocked.delete(PLAIN)
     assert len(clocked.queue) == 0
@@ -133,14 +133,14 @@ def test_activation_moves_parked_pods_and_those_in_backoff() -> None:
     assert clocked.queue.counters.incoming()["active", "ForceActivate"] == 2
 
 
-def test_activation_of_active_pods_and_strangers_is_nothing() -> None:
+def test_activation_of_active_and_unknown_pods_has_no_effect() -> None:
     clocked = Clocked()
     clocked.add(PLAIN)
     assert clocked.queue.activate([PLAIN.uid, "stranger"], clocked.now_s) == 0
     assert clocked.queue.counters.incoming() == {("active", "UnschedulablePodAdd"): 1}
 
 
-def test_a_pod_that_is_activated_while_it_is_tried_comes_back_at_once_if_it_fails() -> None:
+def test_a_pod_that_is_activated_during_a_failed_attempt_is_retried_after_its_back_off() -> None:
     clocked = Clocked()
     clocked.add(a_pod("a"), a_pod("b"))
     first, second = clocked.pop(), clocked.pop()

@@ -10,7 +10,7 @@ from headgate.scheduling.framework.cluster_events import UNSCHEDULABLE_TIMEOUT, 
 from headgate.scheduling.framework.interface import Rejection
 from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
 from headgate.scheduling.pod_lifecycle import PodState
-from headgate.scheduling.queue.scheduling_queue import LEAST_WAIT_S, QueueSettings
+from headgate.scheduling.queue.scheduling_queue import MIN_WAIT_S, QueueSettings
 from unit.scheduling.pods import HELPED_BY_NODES, NODE_ADD, Allows, Clocked, Never, Raises, a_pod
 
 FIT = Rejection("Fit", "no room", HELPED_BY_NODES)
@@ -97,7 +97,7 @@ def test_a_guard_of_the_gating_plugin_can_keep_it_gated() -> None:
     assert plugin.asked == 1
 
 
-def test_an_event_for_everyone_frees_a_pod_that_is_not_gated_any_more() -> None:
+def test_an_event_for_all_pods_releases_a_pod_that_is_not_gated_any_more() -> None:
     plugin = Allows("ready", ())
     clocked = Clocked(plugin)
     clocked.add(BARE)
@@ -107,7 +107,7 @@ def test_an_event_for_everyone_frees_a_pod_that_is_not_gated_any_more() -> None:
     assert clocked.where(BARE) is PodState.ACTIVE
 
 
-def test_an_event_for_everyone_leaves_a_pod_that_is_still_gated() -> None:
+def test_an_event_for_all_pods_does_not_release_a_pod_that_is_still_gated() -> None:
     clocked = Clocked(Allows("ready", ()))
     clocked.add(BARE)
     assert clocked.happens(UNSCHEDULABLE_TIMEOUT) == 0
@@ -139,7 +139,7 @@ def test_plugins_are_asked_on_the_way_into_backoff_and_not_on_the_way_out() -> N
     clocked.happens(NODE_ADD)
     assert (queued.state, plugin.asked) == (PodState.BACKOFF, 2)
     clocked.update(BARE)
-    assert clocked.flush(after_s=2) == 1
+    assert clocked.requeue_due(after_s=2) == 1
     assert (queued.state, plugin.asked) == (PodState.ACTIVE, 2)
 
 
@@ -150,7 +150,7 @@ def test_without_popping_from_backoff_plugins_are_asked_on_the_way_out() -> None
     clocked.happens(NODE_ADD)
     assert (queued.state, plugin.asked) == (PodState.BACKOFF, 1)
     clocked.update(BARE)
-    assert clocked.flush(after_s=2) == 0
+    assert clocked.requeue_due(after_s=2) == 0
     assert (queued.state, plugin.asked) == (PodState.GATED, 2)
 
 
@@ -170,7 +170,7 @@ def test_activation_asks_the_plugins_of_a_parked_pod() -> None:
 
 
 @pytest.mark.parametrize(("pop_from_backoff", "place"), [(True, PodState.ACTIVE), (False, PodState.GATED)])
-def test_activation_out_of_backoff_asks_only_if_nobody_did_before(pop_from_backoff: bool, place: PodState) -> None:
+def test_activation_out_of_backoff_runs_pre_enqueue_at_most_once(pop_from_backoff: bool, place: PodState) -> None:
     clocked = Clocked(Allows("ready"), settings=QueueSettings(pop_from_backoff=pop_from_backoff))
     queued = clocked.park(READY, FIT)
     clocked.happens(NODE_ADD)
@@ -185,7 +185,7 @@ def test_a_gated_pod_whose_time_is_up_is_looked_at_once_per_limit_and_counts_not
     clocked.add(BARE)
     before = clocked.queue.counters.incoming()
     for _ in range(20):
-        clocked.flush(after_s=30)
+        clocked.requeue_due(after_s=30)
     assert plugin.asked == 3
     assert clocked.queue.counters.incoming() == before
     assert clocked.queue.counters.unschedulable() == {("Allows", "default-scheduler"): 1}
@@ -197,7 +197,7 @@ def test_a_gated_pod_that_became_free_unnoticed_is_found_when_its_time_is_up() -
     clocked = Clocked(plugin)
     clocked.add(BARE)
     clocked.update(READY)
-    assert clocked.flush(after_s=300) == 1
+    assert clocked.requeue_due(after_s=300) == 1
     assert clocked.where(BARE) is PodState.ACTIVE
 
 
@@ -207,7 +207,7 @@ def test_looking_again_does_not_cost_a_gated_pod_its_turn() -> None:
     clocked.add(first)
     clocked.now_s += 200
     clocked.add(second)
-    clocked.flush(after_s=200)
+    clocked.requeue_due(after_s=200)
     for pod in (second, first):
         clocked.update(pod.but(labels={"ready": ""}))
     assert clocked.names_popped() == ["z", "a"]
@@ -270,10 +270,10 @@ def test_a_plugin_that_waits_for_a_moment_is_asked_again_then_and_not_before() -
     clocked = Clocked(Waits(40.0, 1000.0))
     clocked.add(BARE)
     assert clocked.queue.next_deadline_s() == clocked.now_s + 40.0
-    assert clocked.flush(39.9) == 0
-    assert clocked.flush(0.2) == 0
+    assert clocked.requeue_due(39.9) == 0
+    assert clocked.requeue_due(0.2) == 0
     assert clocked.queue.next_deadline_s() == clocked.now_s + 1000.0
-    assert clocked.flush(1000.0) == 1
+    assert clocked.requeue_due(1000.0) == 1
     assert clocked.where(BARE) is PodState.ACTIVE
 
 
@@ -284,7 +284,7 @@ def test_a_moment_beyond_the_longest_wait_does_not_lengthen_it() -> None:
 
 
 class Always:
-    """Holds every pod, and wants to be asked again after the same time for ever."""
+    """Holds every pod, and asks to be called again after the same time, without end."""
 
     name = "Always"
 
@@ -309,9 +309,9 @@ def test_a_moment_that_is_not_ahead_is_a_wrong_answer_and_the_pod_waits_its_long
     assert queued.gating is not None
     assert "look_again_s" in queued.gating.reason or "OverflowError" in queued.gating.reason
     assert clocked.queue.next_deadline_s() == clocked.now_s + 300.0
-    assert clocked.flush(299.0) == 0
+    assert clocked.requeue_due(299.0) == 0
     assert plugin.asked == 1
-    clocked.flush(1.0)
+    clocked.requeue_due(1.0)
     assert plugin.asked == 2
 
 
@@ -320,9 +320,9 @@ def test_a_moment_just_ahead_is_waited_for_a_little_longer_and_asked_about_once_
     plugin = Always(again_s)
     clocked = Clocked(plugin)
     clocked.add(BARE)
-    assert clocked.queue.next_deadline_s() == clocked.now_s + LEAST_WAIT_S
+    assert clocked.queue.next_deadline_s() == clocked.now_s + MIN_WAIT_S
     for number in range(2, 10):
-        clocked.flush(LEAST_WAIT_S * 1.01)
+        clocked.requeue_due(MIN_WAIT_S * 1.01)
         assert plugin.asked == number
 
 
@@ -330,4 +330,4 @@ def test_a_moment_that_is_over_for_the_engine_itself_is_waited_for_a_little_long
     clocked = Clocked()
     clocked.add(BARE)
     clocked.fail(clocked.pop(), Rejection("Fit", "room is being left", look_again_s=-3.0))
-    assert clocked.queue.next_deadline_s() == clocked.now_s + LEAST_WAIT_S
+    assert clocked.queue.next_deadline_s() == clocked.now_s + MIN_WAIT_S

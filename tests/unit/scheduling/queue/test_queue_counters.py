@@ -74,7 +74,7 @@ def test_pending_pods_after_a_move_and_the_end_of_all_backoffs() -> None:
     clocked.add(*queueable(40, 50))
     clocked.happens(UNSCHEDULABLE_TIMEOUT)
     assert clocked.pending() == (10, 40, 0, 0)
-    clocked.flush(after_s=2)
+    clocked.requeue_due(after_s=2)
     assert clocked.pending() == (50, 0, 0, 0)
 
 
@@ -119,7 +119,7 @@ def test_incoming_pods_that_are_added() -> None:
     assert clocked.queue.counters.incoming() == {("active", "UnschedulablePodAdd"): 3}
 
 
-def test_incoming_pods_that_were_turned_away() -> None:
+def test_incoming_pods_are_counted_after_failed_attempts() -> None:
     clocked = a_queue()
     park(clocked, THREE)
     assert clocked.queue.counters.incoming() == {
@@ -138,7 +138,7 @@ def test_incoming_pods_that_are_moved_to_backoff() -> None:
 def test_incoming_pods_that_are_moved_to_active() -> None:
     clocked = a_queue()
     park(clocked, THREE)
-    clocked.flush(after_s=300)
+    clocked.requeue_due(after_s=300)
     assert clocked.queue.counters.incoming() == {
         ("active", "UnschedulablePodAdd"): 3,
         ("unschedulable", "ScheduleAttemptFailure"): 3,
@@ -151,7 +151,7 @@ def test_incoming_pods_whose_backoff_ends() -> None:
     for pod in THREE:
         clocked.add(pod)
         clocked.fail(clocked.pop())
-    clocked.flush(after_s=2)
+    clocked.requeue_due(after_s=2)
     assert clocked.queue.counters.incoming() == {
         ("active", "UnschedulablePodAdd"): 3,
         ("backoff", "ScheduleAttemptFailure"): 3,

@@ -187,12 +187,12 @@ def test_backoffs_end_together_when_their_second_is_over() -> None:
     second = clocked.park(a_pod("b", priority=1), FIT)
     clocked.happens(NODE_ADD)
     assert clocked.queue.next_deadline_s() == START_S + 2
-    assert clocked.flush(after_s=1) == 0
-    assert clocked.flush(after_s=0.25) == 2
+    assert clocked.requeue_due(after_s=1) == 0
+    assert clocked.requeue_due(after_s=0.25) == 2
     assert (first.state, second.state) == (PodState.ACTIVE, PodState.ACTIVE)
 
 
-def test_failing_twice_or_a_stranger_changes_nothing() -> None:
+def test_a_second_failure_or_one_of_an_unknown_pod_changes_nothing() -> None:
     clocked = Clocked()
     queued = clocked.park(PLAIN, FIT)
     assert clocked.fail(queued, FIT) is None
@@ -201,7 +201,7 @@ def test_failing_twice_or_a_stranger_changes_nothing() -> None:
     assert queued.state is PodState.UNSCHEDULABLE
 
 
-def test_a_popped_pod_has_forgotten_who_turned_it_away() -> None:
+def test_a_popped_pod_has_no_rejections() -> None:
     clocked = Clocked(Allows("ready"))
     queued = clocked.park(PLAIN.but(labels={"ready": ""}), FIT)
     clocked.update(PLAIN)
@@ -219,9 +219,9 @@ def test_a_popped_pod_has_forgotten_who_turned_it_away() -> None:
 def test_an_unschedulable_pod_is_looked_at_again_after_five_minutes_by_priority() -> None:
     clocked = Clocked()
     low, high = clocked.park(a_pod("low"), FIT), clocked.park(a_pod("high", priority=5), FIT)
-    assert clocked.flush(after_s=299) == 0
+    assert clocked.requeue_due(after_s=299) == 0
     assert clocked.queue.next_deadline_s() == START_S + 300
-    assert clocked.flush(after_s=2) == 2
+    assert clocked.requeue_due(after_s=2) == 2
     assert (low.state, high.state) == (PodState.ACTIVE, PodState.ACTIVE)
     assert clocked.names_popped() == ["high", "low"]
 
@@ -229,16 +229,16 @@ def test_an_unschedulable_pod_is_looked_at_again_after_five_minutes_by_priority(
 def test_the_longest_wait_can_be_set() -> None:
     clocked = Clocked(settings=QueueSettings(unschedulable_limit_s=30))
     clocked.park(PLAIN, FIT)
-    assert clocked.flush(after_s=31) == 1
+    assert clocked.requeue_due(after_s=31) == 1
 
 
 def test_a_pod_that_waits_for_nothing_that_can_be_named_is_helped_by_time() -> None:
     clocked = Clocked()
     clocked.park(PLAIN, Rejection("Odd", "no idea"))
-    assert clocked.flush(after_s=300) == 1
+    assert clocked.requeue_due(after_s=300) == 1
 
 
-def test_an_event_for_everyone_wakes_everyone() -> None:
+def test_an_event_for_all_pods_wakes_all_pods() -> None:
     clocked = Clocked()
     pods = [clocked.park(a_pod(name), Rejection("Odd", "no idea")) for name in "ab"]
     assert clocked.happens(UNSCHEDULABLE_TIMEOUT) == 2
@@ -258,7 +258,7 @@ def test_the_first_attempt_is_counted_from_when_the_pod_was_free_to_be_tried() -
 def test_further_attempts_do_not_move_the_first(updated: bool) -> None:
     clocked = Clocked()
     clocked.park(PLAIN, FIT)
-    clocked.flush(after_s=301)
+    clocked.requeue_due(after_s=301)
     if updated:
         clocked.update(PLAIN.but(note="changed"))
     queued = clocked.pop()

@@ -1,7 +1,10 @@
-"""Topology domains of one plugin state: the domain of each row, and what was counted in each domain.
+"""Topology domains for InterPodAffinity: the domain of each node, and the counts in each domain.
 
-The matrix is ahead of the changes that a state has followed, so the domain of a row is kept here and read again when a
-change replaces its node. Domain 0 is for rows without the label; nothing is counted there.
+These counts are a part of the state that ``pre_filter`` or ``pre_score`` makes for one shape, and that follows the
+changes of the node matrix (``IncrementalState`` in ``scheduling/framework/interface.py``). The node matrix may already
+include changes that the state has not followed yet. So the state has its own copy of the domain of each row (a row is
+one node) and reads the label again only when it follows a change of the row's node. Domain 0 is for rows without the
+topology label; nothing is counted there.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ class AffinityDomains:
         self._matrix = matrix
         self._column = matrix.labels.column(key)
         self.domain_of_row: DomainIds = self._column.ids + np.int32(1)
-        """Per row."""
+        """The domain of each row."""
         self._row_counts: Ints = np.bincount(self.domain_of_row, minlength=self.count)
 
     @property
@@ -35,7 +38,7 @@ class AffinityDomains:
         return len(self._column.values) + 1
 
     def move(self, row: int) -> tuple[int, int]:
-        """Read a row's node again. Returns its old and new domain."""
+        """Read the label of a row's node again. Returns its old and new domain."""
         old, new = int(self.domain_of_row[row]), int(self._column.ids[row]) + 1
         if old != new:
             if self.count > len(self._row_counts):
@@ -45,42 +48,43 @@ class AffinityDomains:
             self._row_counts[new] += 1
         return old, new
 
-    def rows(self, domain: int, excluded: int) -> Iterable[int] | None:
-        """The rows of a domain, possibly without the row ``excluded``. ``None`` means all rows: the domain is large."""
+    def other_rows(self, domain: int, row: int) -> Iterable[int] | None:
+        """The rows of a domain, except ``row``, which the caller evaluates in any case; the result may still contain
+        it. ``None`` stands for all rows, if the domain is large."""
         if domain == NO_DOMAIN:
             return ()
-        count = int(self._row_counts[domain]) - int(self.domain_of_row[excluded] == domain)
-        if not count:
+        count_of_others = int(self._row_counts[domain]) - int(self.domain_of_row[row] == domain)
+        if not count_of_others:
             return ()
-        if count * 4 > self._matrix.size:
+        if count_of_others * 4 > self._matrix.size:
             return None
         rows: list[int] = np.flatnonzero(self.domain_of_row == domain).tolist()
         return rows
 
 
 class TopologyCounts:
-    """Counts per domain of a topology key, and per row."""
+    """What is counted for each row, and the sum for each domain of a topology key: numbers of pods, or weights."""
 
     def __init__(self, domains: AffinityDomains) -> None:
         self.domains = domains
         self.total = 0
-        """The sum over all domains, without rows in no domain."""
+        """The sum over all domains; rows without a domain are not included."""
         self._by_row: dict[int, int] = {}
         self._by_domain: Ints = np.zeros(domains.count, np.int64)
 
-    def fill(self, amounts: Mapping[int, int], factor: int = 1) -> None:
-        """Add amounts of many rows at once."""
-        for row, amount in amounts.items():
-            self._by_row[row] = self._by_row.get(row, 0) + factor * amount
-        rows = np.fromiter(amounts, np.intp, count=len(amounts))
-        found = factor * np.fromiter(amounts.values(), np.int64, count=len(amounts))
+    def fill(self, pods_by_row: Mapping[int, int], weight: int = 1) -> None:
+        """Add the pods of many rows at once: ``weight`` for each pod."""
+        for row, pod_count in pods_by_row.items():
+            self._by_row[row] = self._by_row.get(row, 0) + weight * pod_count
+        rows = np.fromiter(pods_by_row, np.intp, count=len(pods_by_row))
+        weights = weight * np.fromiter(pods_by_row.values(), np.int64, count=len(pods_by_row))
         domains = self.domains.domain_of_row[rows]
-        np.add.at(self._by_domain, domains, found)
+        np.add.at(self._by_domain, domains, weights)
         self._by_domain[NO_DOMAIN] = 0
         self.total = int(self._by_domain.sum())
 
     def add(self, row: int, amount: int) -> tuple[int, int]:
-        """Returns the count of the row's domain before and after."""
+        """Add an amount to a row. Returns the count of the row's domain before and after."""
         count = self._by_row.get(row, 0) + amount
         if count:
             self._by_row[row] = count
@@ -97,7 +101,7 @@ class TopologyCounts:
         return before, before + amount
 
     def move(self, row: int, old: int, new: int) -> int:
-        """Move a row from one domain to another. Returns the amount of the row."""
+        """Move what is counted for a row from one domain to another. Returns what is counted for the row."""
         if new >= len(self._by_domain):
             self._by_domain = _grow(self._by_domain, self.domains.count)
         amount = self._by_row.get(row, 0)
@@ -114,5 +118,6 @@ class TopologyCounts:
         return found
 
 
-def _grow(table: Ints, number: int) -> Ints:
-    return np.append(table, np.zeros(number - len(table), np.int64))
+def _grow(table: Ints, length: int) -> Ints:
+    """The table with zeros appended up to this length."""
+    return np.append(table, np.zeros(length - len(table), np.int64))

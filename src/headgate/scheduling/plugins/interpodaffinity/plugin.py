@@ -1,9 +1,10 @@
 """InterPodAffinity: required and preferred affinity and anti-affinity between pods.
 
-Terms apply in both directions: existing pods with matching terms also repel or attract the incoming pod. A pod with
-terms of its own has its namespace and labels in its shape, and its states follow terms as they are added and removed. A
-pod without terms is evaluated separately only while terms of pods on nodes match it: those terms are its ``key``.
-Without such terms the plugin costs nothing. ``term_counts.py`` counts, ``queueing_hints.py`` wakes waiting pods.
+Terms apply in both directions: the terms of existing pods (pods on nodes) are also checked against the incoming pod.
+The shape of a pod with terms includes its namespace and labels, and the plugin's states for this shape are updated when
+terms of existing pods are added or removed. A pod without terms is evaluated separately from the other pods of its
+shape only while terms of existing pods match it: those terms are its ``key``. Without such terms the plugin costs
+nothing. ``term_counts.py`` counts, ``queueing_hints.py`` wakes waiting pods.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from headgate.scheduling.cache.existing_terms import REPELS, ExistingTerm
+from headgate.scheduling.cache.existing_terms import REQUIRED_ANTI_AFFINITY, ExistingTerm
 from headgate.scheduling.cache.node_matrix import NodeMatrix
 from headgate.scheduling.cache.pod import PodInfo
 from headgate.scheduling.cache.pod_shape import PodShape
@@ -55,10 +56,8 @@ class InterPodAffinity:
         return tuple(self._find_matching(pod)) or None
 
     def stamp(self, shape: PodShape, matrix: NodeMatrix, /) -> Hashable:
-        """The namespace labels that the shape's own terms, and terms that may match it, depend on.
-
-        It also says whether the shape is scored: most pods with terms only have required anti-affinity.
-        """
+        """Versions of the namespace labels that the shape's own terms, and the terms of existing pods, depend on, and
+        whether the shape is scored: most pods with terms only have required anti-affinity and are not."""
         if not _has_terms(shape):
             return None
         info = self._shape_infos.get(shape)
@@ -83,7 +82,7 @@ class InterPodAffinity:
         return [
             each
             for each in found
-            if each.role == REPELS or (self._weight_of(each) and self._counts_preferences(pod.shape))
+            if each.role == REQUIRED_ANTI_AFFINITY or (self._weight_of(each) and self._counts_preferences(pod.shape))
         ]
 
     def _matching_terms(self, pod: PodInfo, existing_terms: list[ExistingTerm]) -> MatchingTerms:
@@ -96,25 +95,25 @@ class InterPodAffinity:
 
     def _weight_of(self, existing_term: ExistingTerm) -> int:
         match existing_term.role:
-            case "attracts":
+            case "required affinity":
                 return self._args.hard_pod_affinity_weight
-            case "likes":
+            case "preferred affinity":
                 return existing_term.term.weight
-            case "dislikes":
+            case "preferred anti-affinity":
                 return -existing_term.term.weight
-            case "repels":
+            case "required anti-affinity":
                 return 0
 
     # -- filter -------------------------------------------------------------------------------------------------------
 
     def pre_filter(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | RequiredTermCounts:
-        repelling = [each for each in self._find_matching(pod) if each.role == REPELS]
-        if not repelling and not _has_terms(pod.shape):
+        anti_affinity_of_existing = [each for each in self._find_matching(pod) if each.role == REQUIRED_ANTI_AFFINITY]
+        if not anti_affinity_of_existing and not _has_terms(pod.shape):
             return SKIP
         affinity = tuple(IncomingTerm(each, self._namespaces) for each in pod.shape.affinity.required)
         anti = tuple(IncomingTerm(each, self._namespaces) for each in pod.shape.anti_affinity.required)
-        counts = RequiredTermCounts(matrix, pod, affinity, anti, self._matching_terms(pod, repelling))
-        counts.fill(repelling)
+        counts = RequiredTermCounts(matrix, pod, affinity, anti, self._matching_terms(pod, anti_affinity_of_existing))
+        counts.fill(anti_affinity_of_existing)
         return counts
 
     def filter(
@@ -128,7 +127,7 @@ class InterPodAffinity:
     # -- score --------------------------------------------------------------------------------------------------------
 
     def pre_score(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | PreferredTermCounts:
-        existing_terms = [each for each in self._find_matching(pod) if each.role != REPELS]
+        existing_terms = [each for each in self._find_matching(pod) if each.role != REQUIRED_ANTI_AFFINITY]
         if not existing_terms and not _has_preferred_terms(pod.shape):
             return SKIP
         preferred = (
@@ -160,7 +159,7 @@ class InterPodAffinity:
 
 
 class _ShapeInfo:
-    """Cached facts about a shape with terms of its own."""
+    """What ``stamp`` reads of a shape with terms, cached."""
 
     def __init__(self, shape: PodShape) -> None:
         self.selectors = namespace_selectors(shape)

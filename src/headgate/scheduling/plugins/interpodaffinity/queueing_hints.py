@@ -1,9 +1,12 @@
 """Queueing hints of InterPodAffinity: pods that are added, deleted or relabelled, and nodes that change domain.
 
-The hints check the pod's own terms as kube-scheduler's do, and four cases that kube-scheduler misses, so that pods wait
-there for five minutes: a deleted pod whose own anti-affinity rejected the pod, a pod that matched one of several
-anti-affinity terms, the last pod that matched the incoming pod's own labels (the next one is the first again), and
-namespace selectors.
+The hints check the pod's own terms as kube-scheduler's do. They also check four cases that kube-scheduler misses, so
+that it retries the pod only after five minutes:
+
+- a pod is deleted whose anti-affinity rejected the waiting pod;
+- a pod is deleted or relabelled that matched one of several anti-affinity terms of the waiting pod;
+- the last pod is deleted that matched the affinity of the waiting pod, which may then be scheduled as the first one;
+- a term has a namespace selector.
 """
 
 from __future__ import annotations
@@ -63,14 +66,15 @@ class _OwnTerms(msgspec.Struct, frozen=True):
         namespaces = matched_namespaces(term, self.namespaces)
         return namespaces is None or pod.namespace in namespaces
 
-    def is_repelled_by(self, pod: PodInfo) -> bool:
-        """Whether required anti-affinity of a pod on a node may reject the waiting pod, as far as its shape tells."""
+    def matches_anti_affinity_of(self, pod: PodInfo) -> bool:
+        """Whether required anti-affinity of a pod on a node may reject the waiting pod. If the labels of the waiting
+        pod are not part of its shape, any required anti-affinity may."""
         shape = self.shape
-        repelling = pod.shape.anti_affinity.required
+        anti_affinity = pod.shape.anti_affinity.required
         if shape.labels is None:
-            return bool(repelling)
+            return bool(anti_affinity)
         namespace_labels = self.namespaces.labels(shape.namespace)
-        return any(each.matches(shape.namespace, shape.labels, namespace_labels) for each in repelling)
+        return any(each.matches(shape.namespace, shape.labels, namespace_labels) for each in anti_affinity)
 
 
 class AffinityPodAdded(_OwnTerms, frozen=True):
@@ -82,7 +86,12 @@ class AffinityPodAdded(_OwnTerms, frozen=True):
 class AffinityPodDeleted(_OwnTerms, frozen=True):
     def matches(self, event: cluster_events.ClusterEvent, /) -> bool:
         pod = _pod(event.old)
-        return pod is None or self.is_repelled_by(pod) or self.matches_anti_affinity(pod) or self.matches_affinity(pod)
+        return (
+            pod is None
+            or self.matches_anti_affinity_of(pod)
+            or self.matches_anti_affinity(pod)
+            or self.matches_affinity(pod)
+        )
 
 
 class AffinityPodRelabeled(_OwnTerms, frozen=True):
@@ -116,6 +125,6 @@ class AffinityNodeMoved(msgspec.Struct, frozen=True):
         old, new = old_node(event), new_node(event)
         if old is None or new is None:
             return new is not None
-        own = (*self.shape.affinity.required, *self.shape.anti_affinity.required)
-        keys = (*(each.topology_key for each in own), *self.terms.repelling_keys)
+        own_terms = (*self.shape.affinity.required, *self.shape.anti_affinity.required)
+        keys = (*(each.topology_key for each in own_terms), *self.terms.required_anti_affinity_keys)
         return any(old.labels.get(key) != new.labels.get(key) for key in keys)

@@ -1,7 +1,8 @@
-"""States of InterPodAffinity: the number of pods that attract or repel in each topology domain, updated by changes.
+"""The states of InterPodAffinity: the number of matching pods, or the sum of their weights, in each topology domain.
 
-A state is computed once per shape from the indexed pods that matter; later an added or removed pod costs its own
-domain. Only changes that can alter a result are reported: a count that becomes zero or nonzero, or another score.
+``pre_filter`` and ``pre_score`` make a state for one shape. It is computed once, from the label groups and the terms
+that match (``scheduling/cache/``); later an added or removed pod updates only its own domain (``follow``). ``follow``
+returns only rows whose result can differ: a count became zero or nonzero, or the score changed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from headgate.scheduling.cache.change_log import NodeChange
-from headgate.scheduling.cache.existing_terms import REPELS, ExistingTerm, ExistingTermIndex
+from headgate.scheduling.cache.existing_terms import REQUIRED_ANTI_AFFINITY, ExistingTerm, ExistingTermIndex
 from headgate.scheduling.cache.label_columns import Mask
 from headgate.scheduling.cache.node_matrix import NodeMatrix
 from headgate.scheduling.cache.pod import PodInfo
@@ -29,10 +30,10 @@ BREAKS_EXISTING: Final = 4
 _MAX_CACHED: Final = 4096
 
 CountsByKey = dict[str, TopologyCounts]
-"""By topology key."""
+"""The counts for each topology key."""
 
 Contribution = tuple[tuple[TopologyCounts, int], ...]
-"""The counts that a pod changes, and by how much."""
+"""The counts that a pod on a node adds to, each with the amount."""
 
 ExtraRows = Iterable[int] | None
 """Rows whose result may have changed; ``None`` for all rows."""
@@ -64,12 +65,12 @@ class _Counts(ABC):
         contribution = self._contribution_of(pod)
         if not contribution:
             return ()
-        touched: list[ExtraRows] = []
+        affected_rows: list[ExtraRows] = []
         for counts, amount in contribution:
             before, after = counts.add(row, change.sign * amount)
             if self._changes_result(before, after):
-                touched.append(counts.domains.rows(int(counts.domains.domain_of_row[row]), row))
-        return _union(touched)
+                affected_rows.append(counts.domains.other_rows(int(counts.domains.domain_of_row[row]), row))
+        return _union(affected_rows)
 
     def _contribution_of(self, pod: PodInfo) -> Contribution:
         """The contribution of a pod. It is cached by shape if the shape has the pod's labels."""
@@ -93,20 +94,20 @@ class _Counts(ABC):
 
     def _move(self, row: int) -> ExtraRows:
         """The node of a row changed: its counts move to the new domain."""
-        touched: list[ExtraRows] = []
+        affected_rows: list[ExtraRows] = []
         for domains in self._domains.values():
             old, new = domains.move(row)
             if old == new:
                 continue
             amounts = [each.move(row, old, new) for each in self._all_counts if each.domains is domains]
             if any(amounts):
-                touched += [domains.rows(old, row), domains.rows(new, row)]
-        return _union(touched)
+                affected_rows += [domains.other_rows(old, row), domains.other_rows(new, row)]
+        return _union(affected_rows)
 
 
-def _union(touched: list[ExtraRows]) -> ExtraRows:
+def _union(affected_rows: list[ExtraRows]) -> ExtraRows:
     found: list[Iterable[int]] = []
-    for each in touched:
+    for each in affected_rows:
         if each is None:
             return None
         found.append(each)
@@ -132,7 +133,7 @@ class RequiredTermCounts(_Counts):
         self._anti_affinity_counts: CountsByKey = {}
         self._existing_counts: CountsByKey = {}
 
-    def fill(self, repelling: Iterable[ExistingTerm]) -> None:
+    def fill(self, anti_affinity_of_existing: Iterable[ExistingTerm]) -> None:
         if self._affinity:
             # A pod counts if it matches all terms, and then in the domain of each.
             rows = rows_matching(self._matrix.label_groups, self._affinity)
@@ -142,7 +143,7 @@ class RequiredTermCounts(_Counts):
             self._counts_for(self._anti_affinity_counts, term.topology_key).fill(
                 rows_matching(self._matrix.label_groups, (term,))
             )
-        for each in repelling:
+        for each in anti_affinity_of_existing:
             self._counts_for(self._existing_counts, each.term.topology_key).fill(self._terms.rows(each))
 
     def follow(self, change: NodeChange, /) -> ExtraRows:
@@ -153,8 +154,8 @@ class RequiredTermCounts(_Counts):
         return extra_rows if self._is_first_pod() == was_first_pod else None
 
     def _is_first_pod(self) -> bool:
-        """Whether no pod matches the affinity terms except the incoming pod itself: then the first pod may be
-        scheduled."""
+        """Whether the affinity terms match the incoming pod itself and no pod on a node: then the pod may be scheduled
+        as the first one of its group."""
         return self._matches_itself and not any(each.total for each in self._affinity_counts.values())
 
     def _find_contribution(self, pod: PodInfo, existing_terms: tuple[ExistingTerm, ...]) -> Contribution:
@@ -169,7 +170,7 @@ class RequiredTermCounts(_Counts):
         found += [
             self._counts_for(self._existing_counts, each.term.topology_key)
             for each in existing_terms
-            if each.role == REPELS and each in self._matching_terms
+            if each.role == REQUIRED_ANTI_AFFINITY and each in self._matching_terms
         ]
         return tuple((each, 1) for each in found)
 

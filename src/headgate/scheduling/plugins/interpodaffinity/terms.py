@@ -1,8 +1,8 @@
 """Pod affinity terms, prepared for matching: the incoming pod's own terms, and the terms of existing pods.
 
-Own terms match existing pods; their namespace selectors are resolved once, when a state is made. Terms of existing pods
-(``scheduling/cache/existing_terms.py``) match the incoming pod with the current labels of its namespace.
-``scheduling/plugins/interpodaffinity/term_counts.py`` counts the matches.
+The incoming pod's own terms match existing pods; their namespace selectors are resolved once, when a state is created.
+Terms of existing pods (``scheduling/cache/existing_terms.py``) match the incoming pod with the current labels of its
+namespace. ``scheduling/plugins/interpodaffinity/term_counts.py`` counts the matches.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from headgate.scheduling.cache.pod_shape import PodShape
 from headgate.scheduling.cluster.namespace_labels import NamespaceLabels
 
 Identity = tuple[str, Mapping[str, str], Mapping[str, str]]
-"""What a term of an existing pod reads of a pod: its namespace, its labels, the labels of its namespace."""
+"""What a term of an existing pod reads of the incoming pod: its namespace, its labels, the labels of its namespace."""
 
 
 class IncomingTerm:
@@ -70,10 +70,11 @@ def rows_matching(label_groups: LabelGroupIndex, terms: tuple[IncomingTerm, ...]
 
 
 class MatchingTerms:
-    """The terms of existing pods that match the pods which share a state.
+    """The terms of existing pods that match the incoming pods for which a state was made.
 
-    Pods without terms of their own share a state if the same terms match them (their ``key``), so their result is
-    fixed. Other pods have their namespace and labels in their shape, and later terms are matched against those."""
+    Incoming pods without terms of their own share a state if the same ``terms`` match them (their ``key``), so this set
+    never changes for the state. Pods with terms have their namespace and labels (``identity``) in their shape, and
+    terms that appear later are matched against these."""
 
     def __init__(self, terms: Iterable[ExistingTerm], identity: Identity | None) -> None:
         self._terms = frozenset(terms)

@@ -1,4 +1,4 @@
-"""NodeResourcesBalancedAllocation: prefers nodes whose resources would be used to equal shares.
+"""NodeResourcesBalancedAllocation: prefers nodes where all resources would have the same utilization.
 
 Pods that request none of the resources are not scored: they would all go to the best balanced node.
 """
@@ -34,8 +34,8 @@ class NodeResourcesBalancedAllocation:
         requests = pod.shape.requests
         if not any(requests.get(name) for name, _ in self._resources):
             return SKIP
-        return scorer_for(matrix, self._resources, requests, with_held=False)
+        return scorer_for(matrix, self._resources, requests, with_defaults=False)
 
     def score(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints:
-        scorer: ResourceScorer = state or scorer_for(matrix, self._resources, shape.requests, with_held=False)
+        scorer: ResourceScorer = state or scorer_for(matrix, self._resources, shape.requests, with_defaults=False)
         return balanced(*scorer.capacity_and_use(matrix, rows))

@@ -33,7 +33,7 @@ class BinPack:
 
     def _scorer(self, shape: PodShape, matrix: NodeMatrix) -> ResourceScorer:
         requested = [(name, weight) for name, weight in self._resources if weight and shape.requests.get(name)]
-        return scorer_for(matrix, requested, shape.requests, with_held=False)
+        return scorer_for(matrix, requested, shape.requests, with_defaults=False)
 
     def pre_score(self, pod: PodInfo, matrix: NodeMatrix, /) -> Skip | ResourceScorer:
         scorer = self._scorer(pod.shape, matrix)

@@ -1,7 +1,7 @@
 """NodeResourcesFit: a node must have the requested resources free and a free pod slot; scores nodes by utilization.
 
-Each resource has two reasons with the same text: preemption may help, or the node is too small. The score uses one of
-the strategies of ``scheduling/plugins/noderesources/resource_allocation.py``.
+Each resource has two reasons with the same text: too little is free, so preemption may help, or the node is too small.
+The score uses one of the strategies of ``scheduling/plugins/noderesources/resource_allocation.py``.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ class NodeResourcesFit:
 
     def pre_filter(self, pod: PodInfo, matrix: NodeMatrix, /) -> FitState:
         requests = self._requests(pod.shape)
-        lines = np.arange(len(requests) + 1, dtype=np.int64).reshape(-1, 1)
+        positions = np.arange(len(requests) + 1, dtype=np.int64).reshape(-1, 1)
         return FitState(
             matrix.columns.indices((PODS, *requests)),
             np.array([1, *requests.values()], np.int64).reshape(-1, 1),
-            1 << (2 * lines),
-            1 << (2 * lines + 1),
+            1 << (2 * positions),
+            1 << (2 * positions + 1),
         )
 
     def filter(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: FitState, /) -> Ints | None:
@@ -94,10 +94,10 @@ class NodeResourcesFit:
         return tuple(FilterReason(text, unresolvable) for text in texts for unresolvable in (False, True))
 
     def pre_score(self, pod: PodInfo, matrix: NodeMatrix, /) -> ResourceScorer:
-        return scorer_for(matrix, self._resources, pod.shape.scored, with_held=True)
+        return scorer_for(matrix, self._resources, pod.shape.scored, with_defaults=True)
 
     def score(self, shape: PodShape, matrix: NodeMatrix, rows: Rows | None, state: State, /) -> Ints:
-        scorer: ResourceScorer = state or scorer_for(matrix, self._resources, shape.scored, with_held=True)
+        scorer: ResourceScorer = state or scorer_for(matrix, self._resources, shape.scored, with_defaults=True)
         return self._strategy(*scorer.capacity_and_use(matrix, rows), scorer.weights)
 
     def wakers(self, shape: PodShape, /) -> tuple[ClusterEventWithHint, ...]:

@@ -1,9 +1,9 @@
 """Scores by the utilization of nodes with the pod on them: the arithmetic that the resource plugins share.
 
-A :class:`ResourceScorer` has a list of resources with weights for one shape: the columns of the matrix and the shape's
-amounts. It computes capacity and use, one line per resource; the strategies turn them into one number per node.
-Divisions are integer divisions that round down, as in Kubernetes. A resource that a node does not have is left out for
-that node.
+A :class:`ResourceScorer` has the scored resources for one shape, each with its weight, its column in the node matrix
+and the amount that the shape requests. It computes two arrays, the capacity and the use, with one row per resource and
+one column per node; a strategy turns them into one score per node. Divisions are integer divisions that round down, as
+in Kubernetes. A resource that a node does not have is left out for that node.
 """
 
 from __future__ import annotations
@@ -21,49 +21,51 @@ from headgate.scheduling.cache.resource_columns import Indices, Ints, Rows, pick
 from headgate.scheduling.framework.normalize_score import MAX_SCORE
 
 Weights = Sequence[tuple[str, int]]
+"""Resources, each with its weight."""
 Strategy = Callable[[Ints, Ints, Ints], Ints]
-"""The score from capacity, use and weights, each with one line per resource."""
+"""The score from capacity, use and weights, each with one row per resource."""
 
 DEFAULT_RESOURCES: Final[Weights] = ((CPU, 1), (MEMORY, 1))
-_HELD_LINE: Final = {CPU: 0, MEMORY: 1}
+_NON_ZERO_INDEX: Final = {CPU: 0, MEMORY: 1}
 
 
 class ResourceScorer(msgspec.Struct, frozen=True, eq=False):
     columns: Indices
     amounts: Ints
     weights: Ints
-    lines: Indices
-    """The lines that use the held amounts (with defaults) instead of the requested amounts."""
-    non_zero_lines: Indices
-    """For each of these lines the line in ``ResourceColumns.held``."""
+    default_positions: Indices
+    """The positions, in ``columns``, of resources whose use counts defaults for containers without requests."""
+    non_zero_indices: Indices
+    """For each of these positions the index of its resource in ``ResourceColumns.non_zero_requested``."""
 
     def capacity_and_use(self, matrix: NodeMatrix, rows: Rows | None) -> tuple[Ints, Ints]:
         """Capacity, and the use including the incoming pod."""
         columns, size = matrix.columns, matrix.size
         capacity = pick(columns.allocatable, self.columns, rows, size)
-        if len(self.non_zero_lines) == len(self.columns):
-            use = pick(columns.held, self.non_zero_lines, rows, size)
+        if len(self.non_zero_indices) == len(self.columns):
+            use = pick(columns.non_zero_requested, self.non_zero_indices, rows, size)
         else:
             use = capacity - pick(columns.free, self.columns, rows, size)
-            if len(self.non_zero_lines):
-                use[self.lines] = pick(columns.held, self.non_zero_lines, rows, size)
+            if len(self.non_zero_indices):
+                use[self.default_positions] = pick(columns.non_zero_requested, self.non_zero_indices, rows, size)
         use += self.amounts
         return capacity, use
 
 
 def scorer_for(
-    matrix: NodeMatrix, resources: Weights, amounts: Mapping[str, int], *, with_held: bool
+    matrix: NodeMatrix, resources: Weights, amounts: Mapping[str, int], *, with_defaults: bool
 ) -> ResourceScorer:
-    """Scalar resources that the pod does not request are left out."""
+    """Scalar resources that the pod does not request are left out. ``with_defaults``: CPU and memory in use include
+    defaults for containers without requests (kube-scheduler's ``NonZeroRequested``)."""
     scored = [(name, weight) for name, weight in resources if amounts.get(name) or not is_scalar(name)]
     names = [name for name, _ in scored]
-    lines = [i for i, name in enumerate(names) if with_held and name in _HELD_LINE]
+    positions = [i for i, name in enumerate(names) if with_defaults and name in _NON_ZERO_INDEX]
     return ResourceScorer(
         matrix.columns.indices(names),
         np.array([amounts.get(name, 0) for name in names], np.int64).reshape(-1, 1),
         np.array([weight for _, weight in scored], np.int64).reshape(-1, 1),
-        np.array(lines, np.intp),
-        np.array([_HELD_LINE[names[i]] for i in lines], np.intp),
+        np.array(positions, np.intp),
+        np.array([_NON_ZERO_INDEX[names[i]] for i in positions], np.intp),
     )
 
 
@@ -125,9 +127,9 @@ def _interpolate(points: Sequence[tuple[int, int]], percent: int) -> int:
 def balanced(capacity: Ints, use: Ints) -> Ints:
     """100 minus the standard deviation of the resources' utilization in percent."""
     if len(capacity) == 2 and np.count_nonzero(capacity) == capacity.size:
-        shares = use / capacity
-        np.minimum(shares, 1.0, out=shares)
-        deviation = np.abs((shares[0] - shares[1]) / 2)
+        utilizations = use / capacity
+        np.minimum(utilizations, 1.0, out=utilizations)
+        deviation = np.abs((utilizations[0] - utilizations[1]) / 2)
     else:
         deviation = _deviation(capacity, use)
     scores: Ints = ((1 - deviation) * MAX_SCORE).astype(np.int64)
@@ -136,12 +138,12 @@ def balanced(capacity: Ints, use: Ints) -> Ints:
 
 def _deviation(capacity: Ints, use: Ints) -> NDArray[np.float64]:
     known = capacity > 0
-    shares = np.where(known, np.minimum(use / np.maximum(capacity, 1), 1.0), 0.0)
+    utilizations = np.where(known, np.minimum(use / np.maximum(capacity, 1), 1.0), 0.0)
     number = known.sum(axis=0)
-    mean = shares.sum(axis=0) / np.maximum(number, 1)
-    squares = np.where(known, (shares - mean) ** 2, 0.0)
+    mean = utilizations.sum(axis=0) / np.maximum(number, 1)
+    squares = np.where(known, (utilizations - mean) ** 2, 0.0)
     root = np.sqrt(squares.sum(axis=0) / np.maximum(number, 1))
     # For two resources the deviation is half the difference; for one it is 0.
-    spread = np.where(known, shares, -1.0).max(axis=0) - np.where(known, shares, 2.0).min(axis=0)
+    spread = np.where(known, utilizations, -1.0).max(axis=0) - np.where(known, utilizations, 2.0).min(axis=0)
     found: NDArray[np.float64] = np.where(number > 2, root, np.where(number == 2, spread / 2, 0.0))
     return found

@@ -40,17 +40,20 @@ class DefaultSelector(msgspec.Struct, frozen=True):
 
 
 class SpreadConstraints(msgspec.Struct, frozen=True):
-    """The constraints of one kind for one pod, and the other fields of the pod that they read."""
+    """The hard or the soft constraints of one pod, and the other fields of the pod that they read."""
 
     constraints: Constraints
     namespace: str
     labels: Mapping[str, str]
     needs_all_keys: bool = True
-    """Nodes that lack one of the topology keys do not count. Kubernetes' own defaults are not that strict, so that
-    clusters without zones still spread over nodes."""
+    """Whether nodes that lack one of the topology keys do not count. It is false for kube-scheduler's built-in
+    defaults, so that clusters without zones still spread over nodes."""
 
 
 class ConstraintSource:
+    """``defaults``: the constraints for pods without constraints. ``is_system``: they are kube-scheduler's built-in
+    ones."""
+
     def __init__(self, defaults: Constraints, selectors: PodSelectors, *, is_system: bool) -> None:
         self.defaults = defaults
         self._selectors = selectors

@@ -1,9 +1,9 @@
 """Topology domains of one constraint: the domain of each node, and the number of pods in each domain.
 
 Nodes with equal values of the topology label are one domain. Nodes that lack one of the pod's topology keys, or that
-the constraint's policies exclude, do not count, and neither do their pods. After changes of nodes the sums are computed
-again once, however many nodes changed; added and removed pods update their domain. What all constraints of a pod
-require of nodes alike is computed once (:class:`EligibleNodes`), because a pod may have any number of constraints.
+the constraint's policies exclude, do not count; their pods do not count either. After changes of nodes the sums are
+computed again once, however many nodes changed; added and removed pods update their domain. What all constraints of a
+pod require of nodes is computed once (:class:`EligibleNodes`), because a pod may have any number of constraints.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class EligibleNodes:
 
 
 class SpreadDomains:
-    """The domains of one constraint. ``ids`` copy the label column, because the matrix is ahead of the followed
-    changes."""
+    """The domains of one constraint. ``ids`` is a copy of the label column, because the matrix may already include
+    changes that the state has not processed yet."""
 
     def __init__(self, constraint: SpreadConstraint, matrix: NodeMatrix) -> None:
         self._constraint = constraint

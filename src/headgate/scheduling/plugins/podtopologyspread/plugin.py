@@ -31,7 +31,7 @@ REASONS: Final = (FilterReason(_REASON), FilterReason(f"{_REASON} (missing requi
 
 
 class PodTopologySpread:
-    """``defaults`` of ``None`` are Kubernetes' own."""
+    """``defaults``: the constraints for pods without constraints; ``None`` means kube-scheduler's built-in ones."""
 
     name: Final = NAME
     reads: Final[Reads] = READS_PODS

@@ -1,8 +1,8 @@
 """The common part of hard and soft constraints: matching pods per node, updated with changes.
 
 :class:`MatchingPodCounts` counts pods on nodes by namespace and labels; constraints with equal selectors share one. It
-is computed once per shape from the label groups of one namespace; later an added or removed pod costs one node and, in
-each constraint, one domain (``domains.py``). Terminating pods do not count.
+is computed once per shape from the label groups of one namespace; later an added or removed pod updates one node and,
+in each constraint, one domain (``domains.py``). Terminating pods do not count.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class MatchingPodCounts:
                     self.on_row[row] += count
 
     def counts(self, pod: PodInfo) -> bool:
-        """Whether the pod matches. The result is cached by shape if the shape has the pod's labels."""
+        """Whether this pod is counted. The result is cached by shape if the shape has the pod's labels."""
         if pod.deleting:
             return False
         shape = pod.shape
@@ -58,7 +58,7 @@ class MatchingPodCounts:
 
 
 def matching_pod_counts(spread_constraints: SpreadConstraints, matrix: NodeMatrix) -> list[MatchingPodCounts]:
-    """One for each constraint; those with equal selectors share one."""
+    """The counts for each constraint; constraints with equal selectors share one object."""
     by_selector: dict[Selector, MatchingPodCounts] = {}
     for each in spread_constraints.constraints:
         if each.selector not in by_selector:
@@ -83,8 +83,8 @@ C = TypeVar("C", bound=CountedConstraint)
 
 
 class SpreadState(Generic[C]):
-    """The constraints of one kind for one shape: a state that follows changes
-    (``scheduling/framework/interface.py``)."""
+    """The constraints of one kind for one shape: a state that is updated with changes of nodes and pods
+    (``follow`` in ``scheduling/framework/interface.py``)."""
 
     def __init__(self, spread_constraints: SpreadConstraints, shape: PodShape, matrix: NodeMatrix) -> None:
         self._spread_constraints = spread_constraints
@@ -114,9 +114,9 @@ class SpreadState(Generic[C]):
             pod_counts.on_row[row] += change.sign
         if self._changed_rows:
             return None
-        touched = [each.add(row, change.sign) for each in self._constraints if each.pods in affected]
+        affected_rows = [each.add(row, change.sign) for each in self._constraints if each.pods in affected]
         extra_rows: list[int] = []
-        for rows in touched:
+        for rows in affected_rows:
             if rows is None:
                 return None
             extra_rows += rows

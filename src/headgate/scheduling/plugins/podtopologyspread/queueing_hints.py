@@ -1,4 +1,4 @@
-"""Queueing hints of PodTopologySpread: events that may help a pod that was rejected by a hard constraint.
+"""Queueing hints of PodTopologySpread: events that may make a pod schedulable that a hard constraint rejected.
 
 A matching pod is added, deleted or relabelled; a node joins, leaves or changes a domain, or changes its taints; the pod
 itself changes. For default constraints the hints match too many events rather than too few, because a shape does not
@@ -28,13 +28,13 @@ def events_to_register(shape: PodShape, defaults: Constraints) -> tuple[ClusterE
     if shape.spread:
         selectors = tuple(dict.fromkeys(each.selector for each in constraints))
     names = tuple(sorted({name for each in constraints for name in each.match_label_keys}))
-    own = [
+    events_of_pod_itself = [
         *cluster_events.on(
             cluster_events.UNSCHEDULABLE_POD, cluster_events.POD_LABEL, guard=IncomingPodRelabeled(selectors, names)
         )
     ]
     if any(each.honours_node_taints for each in constraints):
-        own += cluster_events.on(cluster_events.UNSCHEDULABLE_POD, cluster_events.POD_TOLERATION)
+        events_of_pod_itself += cluster_events.on(cluster_events.UNSCHEDULABLE_POD, cluster_events.POD_TOLERATION)
     return (
         *cluster_events.on(
             cluster_events.ASSIGNED_POD,
@@ -43,7 +43,7 @@ def events_to_register(shape: PodShape, defaults: Constraints) -> tuple[ClusterE
             cluster_events.DELETE,
             guard=SpreadPodChanged(shape.namespace if shape.spread else None, selectors),
         ),
-        *own,
+        *events_of_pod_itself,
         *cluster_events.on(
             cluster_events.NODE,
             cluster_events.ADD,
@@ -56,7 +56,7 @@ def events_to_register(shape: PodShape, defaults: Constraints) -> tuple[ClusterE
 
 
 class SpreadPodChanged(msgspec.Struct, frozen=True):
-    """A pod with a node, or a nominated one, that matches one of the selectors only before or only after the event."""
+    """A pod with a node or a nominated node that matches one of the selectors only before or only after the event."""
 
     namespace: str | None
     selectors: tuple[Selector, ...] | None

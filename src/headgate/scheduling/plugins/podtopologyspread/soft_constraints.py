@@ -1,9 +1,10 @@
 """Soft spread constraints: prefers nodes in domains with fewer matching pods.
 
 A node's raw score is the number of matching pods in its domain, summed over the constraints; lower is better. A
-topology with many domains has a higher weight, by a logarithm, since its counts are small. The domains depend on the
-feasible nodes, so the state receives them. Where the topology is the hostname, only pods on that node count. Nodes that
-lack a topology key score nothing, unless the constraints are Kubernetes' own defaults.
+topology with many domains has a higher weight, by a logarithm, since its counts are small. The number of domains
+depends on the feasible nodes, so the framework passes them to the state. Where the topology is the hostname, only pods
+on that node count. Nodes that lack a topology key score nothing, unless the constraints are kube-scheduler's built-in
+defaults.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ Floats = NDArray[np.float64]
 class SoftSpreadState(SpreadState["SoftConstraint"]):
     """All soft constraints of one shape.
 
-    Pods are counted when scores are first requested: a pod with one feasible node needs no scores. Dry runs before that
-    are not followed, and neither is their end."""
+    Pods are counted when scores are first requested: a pod with one feasible node needs no scores. Before that,
+    the state ignores the pods that a dry run adds or removes, and also ignores when the dry run restores them."""
 
     def __init__(self, spread_constraints: SpreadConstraints, shape: PodShape, matrix: NodeMatrix) -> None:
         super().__init__(spread_constraints, shape, matrix)
@@ -95,9 +96,8 @@ class SoftConstraint:
         self._key = constraint.topology_key
         self._tolerance = float(constraint.max_skew - 1)
         self._weight = 0.0
-        self._has_empty_domain = (
-            not eligible.needs_all_keys
-        )  # rows without the label are then a domain, and have no score
+        # Rows without the label are then one domain, and have no score.
+        self._has_empty_domain = not eligible.needs_all_keys
         self._domains = None if self._key == HOSTNAME else SpreadDomains(constraint, matrix)
         self.labelled: Mask = np.zeros(matrix.capacity, np.bool_)
         self.read(eligible)
