@@ -1,5 +1,5 @@
 """Kueue-style quota: which workloads may use how much of which flavor, which wait, and which are evicted.
 
-Pure: API objects come in, frozen effects come out. ``engine.py`` is the entry point for other packages and
-``controller/`` writes the decisions to Workloads and queue statuses. ``jobs/`` manages jobs and their pods.
+It does no I/O: it receives API objects and returns frozen effects. ``engine.py`` is the entry point for other packages
+and ``controller/`` writes the decisions to Workloads and queue statuses. ``jobs/`` manages jobs and their pods.
 """

@@ -1,35 +1,37 @@
-"""The quota engine: API objects come in, effects come out. The entry point of this package.
+"""The quota engine: receives API objects and returns effects (writes and Events). The entry point of this package.
 
-Every ``…_applied`` and ``…_removed`` returns at once what follows from rules (``quota/queues/workload_lifecycle.py``,
-``quota/queues/blockers.py``). ``run_cycle`` decides which workloads get quota; the controller calls it after it has
-passed in all changes, and reports the outcome of writes with ``written`` and ``refused``. The engine keeps only what
-the API shows and the writes on their way there (``quota/cache/assumed_workloads.py``), so it can be rebuilt from a list
-of all objects.
+Every ``…_applied`` and ``…_removed`` returns at once the effects that do not depend on free quota
+(``quota/queues/workload_lifecycle.py``, ``quota/queues/blockers.py``). ``run_cycle`` decides which workloads get quota;
+``quota/controller/quota_controller.py`` calls it after it has passed in all changes, and reports the outcome of writes
+with ``written`` and ``refused``. The engine keeps only what the API shows, and its own decisions that the API does not
+show yet (``quota/cache/assumed_workloads.py``), so it can be rebuilt from a list of all objects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from headgate.kube.pods.termination import MAX_TERMINATION_WAIT_S
 from headgate.quota import names
+from headgate.quota.api.activation import is_deactivating
 from headgate.quota.api.admission_checks import are_satisfied, required_checks, reset_checks
 from headgate.quota.api.cluster_queue import ClusterQueue
-from headgate.quota.api.cohort import FlavorResource
 from headgate.quota.api.pod_defaults import PodDefaults
-from headgate.quota.api.pods_ready import WaitForPodsReady, queue_order_s
+from headgate.quota.api.pods_ready import WaitForPodsReady, execution_deadline, queue_order_s
 from headgate.quota.api.quota_reservation import QuotaHolder, QuotaPod, has_ended, read_quota_pod
-from headgate.quota.api.wire_reader import Wire, read_object
+from headgate.quota.api.resource_groups import FlavorResource
+from headgate.quota.api.wire_reader import JSONObject, read_object
 from headgate.quota.api.workload import Workload, read_workload, usage_of
 from headgate.quota.cache.assumed_workloads import AssumedWorkload, AssumedWorkloads
 from headgate.quota.cache.occupancy import WAIT_OVER_REASONS, WaitOverCause
 from headgate.quota.cache.quota_cache import CacheChange, QuotaCache
 from headgate.quota.cache.quota_ledger import QuotaLedger
 from headgate.quota.cycle.admission_cycle import AdmissionCycle
-from headgate.quota.effects import Effect, EmitWorkloadEvent, Evict, SetCondition
+from headgate.quota.cycle.line_protection import WorkloadDelay
+from headgate.quota.effects import Admit, Effect, EmitWorkloadEvent, Evict, SetCondition
 from headgate.quota.flavors.assignment import Assignment
 from headgate.quota.queues.blockers import Blocker, find_blocker
 from headgate.quota.queues.queue_manager import PendingReason, PendingWorkload, QueueManager
@@ -42,23 +44,26 @@ Effects = list[Effect]
 class QuotaSettings(msgspec.Struct, frozen=True):
     """``honours_gates``: the feature gate AdmissionGatedBy. ``pods_ready``: None if waitForPodsReady is off.
     ``starts_after_terminating``: the feature gate StartAfterTerminatingPods. ``max_wait_s``: how long workloads wait
-    for a terminating pod at most."""
+    for a terminating pod at most. ``honours_activation``: the feature gate ActivationLabels."""
 
     honours_gates: bool = True
     pods_ready: WaitForPodsReady | None = None
     starts_after_terminating: bool = True
     max_wait_s: float = MAX_TERMINATION_WAIT_S
+    honours_activation: bool = False
 
 
 _DEFAULTS: Final = QuotaSettings()
 
 
 class QuotaEngine:
+    """All quota of a cluster. ``workloads``: by ``namespace/name``, as the API shows them."""
+
     def __init__(self, settings: QuotaSettings = _DEFAULTS) -> None:
         self._settings = settings
         self.ledger = QuotaLedger(self._cluster_queue_of)
         self.queue_manager = QueueManager(self.ledger.available_ahead)
-        self.cache = QuotaCache(self.ledger, settings.honours_gates)
+        self.cache = QuotaCache(self.ledger, settings.honours_gates, settings.honours_activation)
         self.workloads: dict[str, Workload] = {}
         self._cycle = AdmissionCycle(
             self.ledger,
@@ -74,15 +79,18 @@ class QuotaEngine:
         self._by_runtime_class: dict[str, dict[str, None]] = {}
         self._pod_defaults = PodDefaults()
         self._reviews: DeadlineHeap[str] = DeadlineHeap()
-        self._requested: dict[str, tuple[Effect, ...]] = {}
-        self._reported: dict[str, PendingReason] = {}
-        self._starting: dict[str, str] = {}  # started, and the API does not show it yet; key and uid
-        self._postponed: dict[str, float] = {}  # workloads whose admission the server rejected, and until when
+        self._requested: dict[str, tuple[Effect, ...]] = {}  # by workload: the effects that its last review returned
+        self._reported: dict[str, PendingReason] = {}  # by workload: the reason that was last written
+        # Workloads, uid by key, that no longer wait for terminating pods; the API does not show this yet.
+        self._starting: dict[str, str] = {}
+        # By workload whose admission the server rejected: until when it is not tried.
+        self._postponed: dict[str, float] = {}
+        self._counts_limits = False  # whether workloads with different run-time limits have different shapes
 
-    # What the API shows.
+    # Events of the watch.
 
-    def flavor_applied(self, wire: Wire, now_s: float) -> Effects:
-        return self._apply_change(self.cache.flavor_applied(wire), now_s)
+    def flavor_applied(self, obj: JSONObject, now_s: float) -> Effects:
+        return self._apply_change(self.cache.flavor_applied(obj), now_s)
 
     def flavor_removed(self, name: str, now_s: float) -> Effects:
         return self._apply_change(self.cache.flavor_removed(name), now_s)
@@ -93,8 +101,8 @@ class QuotaEngine:
     def check_removed(self, name: str, now_s: float) -> Effects:
         return self._apply_change(self.cache.check_removed(name), now_s)
 
-    def cluster_queue_applied(self, wire: Wire, now_s: float) -> Effects:
-        return self._apply_change(self.cache.cluster_queue_applied(wire), now_s)
+    def cluster_queue_applied(self, obj: JSONObject, now_s: float) -> Effects:
+        return self._apply_change(self.cache.cluster_queue_applied(obj), now_s)
 
     def cluster_queue_replaced(self, queue: ClusterQueue, now_s: float) -> Effects:
         """As if the API showed this queue: for dry runs (``quota/explain/remedies.py``)."""
@@ -103,14 +111,14 @@ class QuotaEngine:
     def cluster_queue_removed(self, name: str, now_s: float) -> Effects:
         return self._apply_change(self.cache.cluster_queue_removed(name), now_s)
 
-    def cohort_applied(self, wire: Wire, now_s: float) -> Effects:
-        return self._apply_change(self.cache.cohort_applied(wire), now_s)
+    def cohort_applied(self, obj: JSONObject, now_s: float) -> Effects:
+        return self._apply_change(self.cache.cohort_applied(obj), now_s)
 
     def cohort_removed(self, name: str, now_s: float) -> Effects:
         return self._apply_change(self.cache.cohort_removed(name), now_s)
 
-    def local_queue_applied(self, wire: Wire, now_s: float) -> Effects:
-        key = self.cache.local_queue_applied(wire)
+    def local_queue_applied(self, obj: JSONObject, now_s: float) -> Effects:
+        key = self.cache.local_queue_applied(obj)
         if key:
             self.ledger.occupancy.local_queue_changed(key)
         return self._examine_all(self._by_local_queue.get(key, ()), now_s) if key else []
@@ -128,9 +136,9 @@ class QuotaEngine:
     def namespace_removed(self, name: str, now_s: float) -> Effects:
         return self._examine_all(self._by_namespace.get(name, ()), now_s) if self.cache.namespace_removed(name) else []
 
-    def workload_applied(self, wire: Wire, now_s: float) -> Effects:
-        found = read_workload(wire)
-        metadata = wire.get("metadata") if isinstance(wire, Mapping) else None
+    def workload_applied(self, obj: JSONObject, now_s: float) -> Effects:
+        found = read_workload(obj)
+        metadata = obj.get("metadata") if isinstance(obj, Mapping) else None
         if isinstance(found, str):
             return self._reject_unreadable(metadata if isinstance(metadata, Mapping) else {}, found, now_s)
         self.cache.problems.pop(("Workload", found.key), None)
@@ -158,55 +166,65 @@ class QuotaEngine:
         self._requested.pop(key, None)
         self._reported.pop(key, None)
         self._postponed.pop(key, None)
-        self._release(key)
+        self._release_quota(key)
         return []
 
-    def limit_range_applied(self, wire: Wire, now_s: float) -> Effects:
-        return self._apply_pod_defaults(self._by_namespace.get(self._pod_defaults.put_range(wire), ()), now_s)
+    def limit_range_applied(self, obj: JSONObject, now_s: float) -> Effects:
+        return self._apply_pod_defaults(self._by_namespace.get(self._pod_defaults.put_range(obj), ()), now_s)
 
     def limit_range_removed(self, key: str, now_s: float) -> Effects:
         return self._apply_pod_defaults(self._by_namespace.get(self._pod_defaults.remove_range(key), ()), now_s)
 
-    def runtime_class_applied(self, wire: Wire, now_s: float) -> Effects:
-        return self._apply_pod_defaults(self._by_runtime_class.get(self._pod_defaults.put_class(wire), ()), now_s)
+    def runtime_class_applied(self, obj: JSONObject, now_s: float) -> Effects:
+        return self._apply_pod_defaults(self._by_runtime_class.get(self._pod_defaults.put_class(obj), ()), now_s)
 
     def runtime_class_removed(self, name: str, now_s: float) -> Effects:
         return self._apply_pod_defaults(self._by_runtime_class.get(self._pod_defaults.remove_class(name), ()), now_s)
 
-    def pod_applied(self, wire: Wire) -> bool:
-        """Tracks pods that may use quota after it was released. Returns whether that changed anything."""
+    def pod_applied(self, obj: JSONObject) -> bool:
+        """Apply a pod: pods may use quota on their nodes after it was released (``quota/cache/occupancy.py``). Returns
+        whether that changed anything."""
         occupancy, settings = self.ledger.occupancy, self._settings
-        found = read_quota_pod(wire, settings.max_wait_s) if settings.starts_after_terminating else None
+        found = read_quota_pod(obj, settings.max_wait_s) if settings.starts_after_terminating else None
         if isinstance(found, QuotaPod):
             return occupancy.pod_applied(found)
-        metadata = read_object(wire, "metadata")
+        metadata = read_object(obj, "metadata")
         if found is not None:
             occupancy.ignored.setdefault(found, f"{metadata.get('namespace', '')}/{metadata.get('name', '')}")
-        cause: WaitOverCause = "left" if has_ended(wire) else "not counted"
+        cause: WaitOverCause = "left" if has_ended(obj) else "not counted"
         return occupancy.pod_removed(str(metadata.get("uid", "")), cause)
 
     def pod_removed(self, uid: str) -> bool:
         return self.ledger.occupancy.pod_removed(uid)
 
-    # What became of effects.
+    # Results of writes.
+
+    def may_write_admission(self, key: str) -> bool:
+        """False if a label deactivated the workload after its admission was decided."""
+        workload = self.workloads.get(key)
+        return workload is None or not is_deactivating(workload, self._settings.honours_activation)
 
     def written(self, effect: Effect, revision: int) -> None:
-        """The write succeeded. ``revision``: of the new version; 0 if versions cannot be compared."""
-        self._assumed.written(effect.key, effect.uid, revision, isinstance(effect, Evict))
+        """The write of an effect succeeded. ``revision``: the resourceVersion of the new version as a number; 0 if
+        versions cannot be compared."""
+        if isinstance(effect, Admit | Evict):  # others may be decided before the admission that is assumed now
+            self._assumed.written(effect.key, effect.uid, revision, isinstance(effect, Evict))
 
     def refused(self, effect: Effect, now_s: float, until_s: float | None = None) -> Effects:
-        """The write will not be done: its quota is free again and its condition is written again. ``until_s``: the
-        server rejected the write, so the workload is not tried before then; other workloads are."""
+        """The write of an effect failed and is not repeated: the assumed admission or eviction is undone. ``until_s``:
+        if the server rejected the write, the time before which this workload is not tried again; other workloads
+        are."""
         if until_s is not None:
             self._postponed[effect.key] = until_s
         self._requested.pop(effect.key, None)
         self._reported.pop(effect.key, None)
         self._starting.pop(effect.key, None)
-        self._assumed.refused(effect.key, effect.uid, isinstance(effect, Evict))
+        if isinstance(effect, Admit | Evict):
+            self._assumed.refused(effect.key, effect.uid, isinstance(effect, Evict))
         workload = self.workloads.get(effect.key)
         return [] if workload is None else self._examine(workload, now_s)
 
-    # The clock, and the decision.
+    # Deadlines and the admission cycle.
 
     def next_deadline_s(self) -> float | None:
         """When ``run_cycle`` must be called without an event."""
@@ -218,7 +236,8 @@ class QuotaEngine:
         return min((each for each in deadlines if each is not None), default=None)
 
     def run_cycle(self, now_s: float, rounds: int | None = None) -> Effects:
-        """Admits all workloads that can get quota, or preempts for them; in at most ``rounds`` rounds."""
+        """Runs the admission cycle: admits all workloads that can get quota, and evicts others for them where
+        preemption is allowed; in at most ``rounds`` rounds. Also does what is due now."""
         effects = self._examine_all(self.queue_manager.due(now_s), now_s)
         for key in self._reviews.due(now_s):
             effects += self._examine_all((key,), now_s)
@@ -229,16 +248,22 @@ class QuotaEngine:
             if isinstance(effect, Evict):
                 self._assumed.evictions[effect.key] = AssumedWorkload(effect.uid)
         effects += self._with_checks(decided, now_s)
-        return effects + self._start(self.ledger.occupancy.ready())  # withdrawn admissions may free capacity
+        return effects + self._start(self.ledger.occupancy.ready())  # a withdrawn admission may have freed quota
 
-    # Inside.
+    def find_delay(self, key: str, now_s: float) -> WorkloadDelay | None:
+        """Why a pending workload may not get the quota that there is for it: it would delay the first in the line of a
+        queue."""
+        pending = self.queue_manager.get(key)
+        return None if pending is None else self._cycle.find_delay(pending, now_s)
+
+    # Helpers.
 
     def _cluster_queue_of(self, local_queue: str) -> str:
         found = self.cache.local_queues.get(local_queue)
         return "" if found is None else found.cluster_queue
 
     def _start(self, ready: Iterable[tuple[QuotaHolder, WaitOverCause]]) -> Effects:
-        """Starts workloads whose wait for terminating pods is over."""
+        """Lets workloads start whose wait for terminating pods is over."""
         effects: Effects = []
         for holder, cause in ready:
             self.ledger.put(msgspec.structs.replace(holder, is_waiting=False))
@@ -263,8 +288,8 @@ class QuotaEngine:
         if known is not None and (known.queue_key, known.pod_sets) != (workload.queue_key, workload.pod_sets):
             self._remove_from_indexes(known)
         self.workloads[workload.key] = workload
-        for index, at in self._indexes_of(workload):
-            index.setdefault(at, {})[workload.key] = None
+        for index, name in self._indexes_of(workload):
+            index.setdefault(name, {})[workload.key] = None
 
     def _indexes_of(self, workload: Workload) -> Iterator[tuple[dict[str, dict[str, None]], str]]:
         yield self._by_local_queue, workload.queue_key
@@ -273,13 +298,13 @@ class QuotaEngine:
             yield self._by_runtime_class, name
 
     def _remove_from_indexes(self, workload: Workload) -> None:
-        for index, at in self._indexes_of(workload):
-            index[at].pop(workload.key, None)
-            if not index[at]:
-                del index[at]
+        for index, name in self._indexes_of(workload):
+            index[name].pop(workload.key, None)
+            if not index[name]:
+                del index[name]
 
     def _apply_pod_defaults(self, keys: Iterable[str], now_s: float) -> Effects:
-        """The defaults for pods changed, so the requests of workloads made from templates may change."""
+        """The defaults for pods changed: computes the requests of workloads made from templates again."""
         effects: Effects = []
         for key in list(keys):
             known = self.workloads[key]
@@ -316,10 +341,13 @@ class QuotaEngine:
     def _apply_change(self, change: CacheChange, now_s: float) -> Effects:
         """Queues changed: examines all workloads that are pending, hold quota or are blocked there."""
         effects: Effects = []
+        if change.trees or change.queues:
+            self._cycle.quotas_changed()
         for name in sorted(change.queues):
             queue = self.cache.queues.get(name)
             if queue is not None:
                 self.queue_manager.set_strategy(name, queue.is_strict)
+            self.queue_manager.set_protection(name, queue is not None and queue.protects_first)
             keys = [pending.key for pending in self.queue_manager.pending(name)]
             keys += [holder.key for holder in self.ledger.held_in(name)]
             effects += self._examine_all(keys, now_s)
@@ -330,9 +358,16 @@ class QuotaEngine:
             *(("tree", tree) for tree in sorted(change.trees)),
             *(("cluster queue", name) for name in sorted(change.queues)),
         ]
-        return effects + self._examine_all(self.queue_manager.wake(topics), now_s)
+        effects += self._examine_all(self.queue_manager.wake(topics), now_s)
+        if self._counts_limits is not bool(self.queue_manager.protecting_queues()):
+            self._counts_limits = not self._counts_limits
+            limited = [key for key, each in self.workloads.items() if each.max_execution_s is not None]
+            effects += self._examine_all([key for key in limited if key in self.queue_manager], now_s)
+        return effects
 
     def _examine(self, workload: Workload, now_s: float) -> Effects:
+        """Updates all state for the workload: the ledger, its queue, or why it is kept out of its queue. Returns the
+        effects that do not depend on free quota."""
         holds = self._update_ledger(workload, now_s)
         if not holds and self._is_postponed(workload, now_s):
             return []
@@ -347,7 +382,7 @@ class QuotaEngine:
             return effects + self._block(workload, blocker, now_s)
         self._reported.pop(workload.key, None)
         since_s = queue_order_s(workload, self._settings.pods_ready)
-        pending = PendingWorkload(workload, context.cluster_queue.name, since_s, workload.shape)
+        pending = PendingWorkload(workload, context.cluster_queue.name, since_s, self._shape_of(workload))
         known = self.queue_manager.get(workload.key)
         if known is not None and (known.queue, known.shape, known.order) != (
             pending.queue,
@@ -357,6 +392,13 @@ class QuotaEngine:
             self._cycle.forget(workload.key)
         self.queue_manager.add(pending)
         return effects
+
+    def _shape_of(self, workload: Workload) -> Hashable:
+        """What decides whether the workload gets quota. Where queues protect the first in line, that is also how long
+        the workload may run."""
+        if not self._counts_limits or workload.max_execution_s is None:
+            return workload.shape
+        return workload.shape, workload.max_execution_s - workload.past_execution_s, workload.grace_s
 
     def _is_postponed(self, workload: Workload, now_s: float) -> bool:
         until_s = self._postponed.get(workload.key)
@@ -368,20 +410,23 @@ class QuotaEngine:
         return True
 
     def _update_ledger(self, workload: Workload, now_s: float) -> bool:
-        """Records what the workload holds, as the API shows it or as assumed. Returns whether it holds quota."""
+        """Records in the ledger the quota that the workload holds: as the API shows it, or as this engine has decided
+        and assumes. Returns whether it holds quota."""
         key = workload.key
         assumed = self._assumed.admissions.get(key)
         admission = workload.admission if workload.holds_quota else (assumed.admission if assumed else None)
         if admission is None:
-            self._release(key)
+            self._release_quota(key)
             return False
         reserved = workload.conditions.get(names.QUOTA_RESERVED)
         known = self.ledger.get(key)
         since_s, cycle_order = (now_s, 0) if known is None else (known.reserved_s, known.cycle_order)
         if workload.holds_quota and reserved is not None:
             since_s, cycle_order = reserved.since_s, 0
-        is_waiting = known is not None and known.is_waiting
+        is_waiting, ends_s = (False, None) if known is None else (known.is_waiting, known.ends_s)
         if workload.holds_quota:
+            deadline = execution_deadline(workload)
+            ends_s = None if deadline is None else deadline.at_s
             is_waiting = workload.has(names.WAITING_FOR_TERMINATING_PODS)
             if not is_waiting:
                 self._starting.pop(key, None)
@@ -401,6 +446,8 @@ class QuotaEngine:
             is_evicted,
             cycle_order,
             is_waiting,
+            ends_s,
+            workload.grace_s if ends_s is not None else 0,
         )
         if holder != known:
             self.ledger.put(holder)
@@ -408,7 +455,7 @@ class QuotaEngine:
         return True
 
     def _review(self, workload: Workload, now_s: float) -> Effects:
-        """The effects that follow from rules. The same effects are not returned twice in a row."""
+        """The effects of ``quota/queues/workload_lifecycle.py``. The same effects are not returned twice in a row."""
         found = review(WorkloadReviewInput(workload, self.cache.context_of(workload), self._settings.pods_ready, now_s))
         if found.at_s is None:
             self._reviews.discard(workload.key)
@@ -438,6 +485,7 @@ class QuotaEngine:
         return done
 
     def _block(self, workload: Workload, blocker: Blocker | None, now_s: float) -> Effects:
+        """Keeps the workload out of its queue. Returns the writes of its condition if the reason is new."""
         self._dequeue(workload.key)
         if blocker is None:
             return []
@@ -457,11 +505,12 @@ class QuotaEngine:
         return effects
 
     def _dequeue(self, key: str) -> None:
-        """Removes the workload from its queue, and its claim."""
+        """Removes the workload from its queue, and its claim to the quota of victims."""
         self._cycle.forget(key)
         self.queue_manager.remove(key)
 
-    def _release(self, key: str) -> None:
+    def _release_quota(self, key: str) -> None:
+        """Removes the quota that the workload holds from the ledger."""
         self._starting.pop(key, None)
         workload = self.workloads.get(key)
         holder = self.ledger.remove(key, keeps_pods=workload is not None and not workload.is_finished)
@@ -473,9 +522,9 @@ class QuotaEngine:
         if before is None:
             return
         is_same_queue = after is not None and after.queue == before.queue
-        left = after.usage if after is not None and is_same_queue else {}
-        is_staying = after is not None and before.is_evicted and not after.is_evicted
-        freed = [fr for fr, amount in before.usage.items() if is_staying or left.get(fr, 0) < amount]
+        still_held = after.usage if after is not None and is_same_queue else {}
+        is_eviction_undone = after is not None and before.is_evicted and not after.is_evicted
+        freed = [fr for fr, amount in before.usage.items() if is_eviction_undone or still_held.get(fr, 0) < amount]
         self._wake_freed(before.queue, freed)
 
     def _wake_freed(self, queue: str, freed: Sequence[FlavorResource]) -> None:

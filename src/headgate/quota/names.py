@@ -1,4 +1,4 @@
-"""Names of ``kueue.x-k8s.io`` that the engine uses: policies, conditions and reasons.
+"""Names of ``kueue.x-k8s.io`` that this package uses: policies, conditions and reasons.
 
 The modules that use a name document what it does.
 """
@@ -12,11 +12,20 @@ from headgate.kube import conditions
 GROUP: Final = "kueue.x-k8s.io"
 ADMISSION_GATED_BY: Final = f"{GROUP}/admission-gated-by"
 QUEUE_LABEL: Final = f"{GROUP}/queue-name"
+ACTIVATE: Final = f"{GROUP}/activate"
+DEACTIVATE: Final = f"{GROUP}/deactivate"
+"""The last two: labels with which a user activates and deactivates a suspended job (``api/activation.py``)."""
+DEACTIVATED_BY_LABEL: Final = "headgate.dev/deactivated-by-label"
+"""The annotation of a Workload whose ``spec.active`` is false because of the label ``deactivate``."""
 JOB_UID_LABEL: Final = f"{GROUP}/job-uid"
 RESOURCE_IN_USE: Final = f"{GROUP}/resource-in-use"
 """The finalizer of Workloads whose job has not stopped, and of objects that quota in use depends on."""
 QUOTA_RESERVATION: Final = "headgate.dev/quota-reservation"
 """The annotation of a pod that was started with quota: its Workload, ClusterQueue and flavors."""
+DEQUEUE_STRATEGY: Final = "headgate.dev/dequeue-strategy"
+"""The annotation of a ClusterQueue with which it protects the first workload in its line; ``backfill`` is its only
+value."""
+BACKFILL: Final = "backfill"
 
 # Queueing strategies.
 STRICT_FIFO: Final = "StrictFIFO"
@@ -66,6 +75,8 @@ PENDING_EVALUATION: Final = "PendingEvaluation"
 WAITING_FOR_QUOTA: Final = "WaitingForQuota"
 EXCEEDS_MAX_QUOTA: Final = "ExceedsMaxQuota"
 NO_MATCHING_FLAVOR: Final = "NoMatchingFlavor"
+FIRST_IN_LINE_PROTECTED: Final = "FirstInLineProtected"
+"""Headgate's own: there is quota for the workload, and it would delay the first in the line of a ClusterQueue."""
 WAITING_FOR_PREEMPTED: Final = "WaitingForPreemptedWorkloads"
 MISCONFIGURED: Final = "Misconfigured"
 SUSPENDED: Final = "Suspended"
@@ -85,8 +96,13 @@ BY_LOCAL_QUEUE_STOPPED: Final = "LocalQueueStopped"
 DEACTIVATED: Final = "Deactivated"
 BY_REFUSED_START: Final = "StartRefused"
 """Headgate's own: the API server, or an admission plugin of it, does not let an admitted job or pod run."""
+BY_DEACTIVATE_LABEL: Final = "DeactivateLabel"
+"""Headgate's own cause of a deactivation: the label ``deactivate``."""
 REQUEUING_LIMIT_EXCEEDED: Final = "RequeuingLimitExceeded"
 MAXIMUM_EXECUTION_TIME_EXCEEDED: Final = "MaximumExecutionTimeExceeded"
+
+ACTIVATION_LABEL_IGNORED: Final = "ActivationLabelIgnored"
+"""The reason of an Event: a label ``activate`` or ``deactivate`` was removed without an effect."""
 
 # Why a workload is finished though its job is not.
 OWNER_NOT_FOUND: Final = "OwnerNotFound"

@@ -8,9 +8,9 @@ import pytest
 
 from headgate.kube.node_affinity import required_node_affinity
 from headgate.quota.api.cluster_queue import ClusterQueue, read_cluster_queue
-from headgate.quota.api.cohort import Cohort, FlavorQuota, ResourceGroup, read_cohort
 from headgate.quota.api.local_queue import LocalQueue, read_local_queue
 from headgate.quota.api.resource_flavor import ResourceFlavor, find_flavor_mismatch, read_flavor
+from headgate.quota.api.resource_groups import Cohort, FlavorQuota, ResourceGroup, read_cohort
 from headgate.quota.api.workload import Workload, read_workload, usage_of
 from kueue_builders import (
     START_S,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from headgate.cli.commands.explain_quota import description_lines
+from headgate.cli.commands.explain_quota import description_lines, inspection_lines
 from headgate.jobs.explanation import MissingWorkload, explain_missing_workload
 from headgate.jobs.framework.management import UnknownAncestor
 from headgate.jobs.kinds.batch_job import JOB
+from headgate.kube.timestamps import format_time
 from headgate.quota.explain.description import WorkloadDescription, describe_workload
+from headgate.runtime.inspection.quota import QuotaInspection
+from headgate.runtime.inspection.workloads import TerminatingWorkloadPod, WorkloadInspection, with_gated_jobs
 from kueue_builders import START_S, Wire, a_condition, a_pod_set, a_workload, reserved
 from quota_engine import Api
 
@@ -48,6 +51,35 @@ def test_a_preemptor_is_described_with_its_victims() -> None:
     found = told(api, a_workload("high", cpu=5, priority=5))
     assert found.would_evict == ("ns/low",)
     assert found.next == ("it may preempt ns/low",)
+
+
+def test_a_workload_behind_a_protected_one_is_described_with_what_would_help() -> None:
+    api = Api()
+    api.queue(annotations={"headgate.dev/dequeue-strategy": "backfill"})
+    api.submit("holder", cpu=6, maximumExecutionTimeSeconds=100)
+    api.cycle()
+    api.submit("large", cpu=9, at_s=1)
+    api.submit("small", cpu=2, at_s=2)
+    before = api.engine.queue_manager.pending_reason("ns/small")
+    found = told(api, api.objects["workload", "ns/small"])
+    assert api.engine.queue_manager.pending_reason("ns/small") == before
+    assert found.would_delay == "ns/large"
+    assert found.next == (
+        "1 before it in ClusterQueue cq are considered first",
+        "workload ns/large, the first in line of ClusterQueue cq, has to get quota before it; or its job needs a "
+        "maximum execution time that ends, with the grace period of its pods, before 2023-11-14T22:15:00Z; or the "
+        "annotation headgate.dev/dequeue-strategy of ClusterQueue cq has to be removed",
+    )
+    as_of_now = (
+        "  as of now: The workload could get quota; it would delay workload ns/large, the first in line of "
+        "ClusterQueue cq, which is protected, cannot start before 2023-11-14T22:15:00Z, and leaves 0 cpu in flavor "
+        "default"
+    )
+    assert as_of_now in list(description_lines(found, START_S))
+    api.cycle()
+    told_after = told(api, api.objects["workload", "ns/small"])
+    assert told_after.said == ("FirstInLineProtected", found.found)
+    assert told(api, api.objects["workload", "ns/large"]).would_delay == ""
 
 
 def test_a_request_above_the_maximum_quota_is_described() -> None:
@@ -104,7 +136,7 @@ def test_the_position_is_described_and_in_a_strict_queue_the_head() -> None:
     api.submit("first", cpu=9)
     api.submit("second", cpu=1, at_s=5)
     found = told(api, a_workload("second", cpu=1, at_s=5))
-    assert (found.position, found.place, found.behind) == (1, 1, "ns/first")
+    assert (found.position, found.position_in_cluster_queue, found.behind) == (1, 1, "ns/first")
     assert found.next[0] == "ns/first, the first of a StrictFIFO queue, has to be admitted before it"
 
 
@@ -129,6 +161,9 @@ def test_gates_back_off_deactivation_checks_and_evictions_are_described() -> Non
     put_off = told(api, a_workload(status=later))
     assert put_off.summary == "it waits until 2099-01-01T00:00:00Z before it may be queued again, after 2 evictions"
     assert told(api, a_workload(active=False)).summary == "it is deactivated: spec.active is false"
+    by_label = told(api, a_workload(active=False, annotations={"headgate.dev/deactivated-by-label": "true"}))
+    assert by_label.summary == "it is deactivated by the label kueue.x-k8s.io/deactivate"
+    assert "headgate resume" in by_label.next[0]
     held = reserved(cpu=1)
     checks = [
         {"name": "licences", "state": "Pending", "message": "asked", "lastTransitionTime": "2026-01-01T00:00:00Z"}
@@ -153,7 +188,7 @@ def test_without_the_other_workloads_only_the_conditions_are_described() -> None
     said = {"conditions": [a_condition("QuotaReserved", False, "WaitingForQuota", "3 more needed")]}
     found = told(api, a_workload(cpu=5, status=said), knows_places=False)
     assert found.summary == "it waits for quota: 3 more needed"
-    assert (found.place, found.lacks, found.next) == (None, (), ())
+    assert (found.position_in_cluster_queue, found.lacks, found.next) == (None, (), ())
 
 
 # -- jobs without a Workload ---------------------------------------------------------------------------------------
@@ -205,3 +240,26 @@ def test_a_job_without_a_workload_is_explained_by_the_missing_controller() -> No
 def test_a_finished_job_is_explained() -> None:
     ended = {"conditions": [{"type": "Complete", "status": "True", "message": "done"}]}
     assert absence(a_job(status=ended)).state == "finished"
+
+
+def test_the_line_of_a_terminating_pod_says_when_its_grace_period_ended() -> None:
+    ends = (format_time(START_S + 60), format_time(START_S - 720))
+    pods = tuple(TerminatingWorkloadPod(name, "n", by) for name, by in zip(("soon", "stuck"), ends, strict=True))
+    lines = list(inspection_lines(WorkloadInspection("job", "ns", "a", terminating_pods=pods), START_S))
+    assert lines[1:] == [
+        f"  pod soon on node n, by {ends[0]}",
+        "  pod stuck on node n, its grace period ended 12m ago",
+    ]
+
+
+def test_a_gated_job_is_described_with_the_condition_of_its_local_queue() -> None:
+    message = "2 jobs have no Workload because of a gate, the oldest since 2023-11-14T22:13:20Z (Job a, gate x.io/b)"
+    quota = QuotaInspection(Api().engine, {}, "7", gated_jobs={"ns/lq": message})
+    job = {"metadata": {"namespace": "ns", "name": "a", "labels": {QUEUE: "lq"}}}
+    gated = MissingWorkload("gated", "it has no Workload because the gate x.io/b is set", gate="x.io/b")
+    found = with_gated_jobs(gated, job, quota)
+    assert found.facts == (f"LocalQueue ns/lq: {message}",)
+    lines = list(inspection_lines(WorkloadInspection("job", "ns", "a", missing_workload=found), START_S))
+    assert f"  LocalQueue ns/lq: {message}" in lines
+    other = MissingWorkload("missing", "no Workload has been created for it")
+    assert with_gated_jobs(other, job, quota) == other

@@ -21,7 +21,7 @@ def test_an_explanation_has_position_shortage_holders_and_workloads_to_end() -> 
     api.submit("first", cpu=3)
     api.submit("second", cpu=3, at_s=99)
     api.cycle()
-    found = explain_workload(api.engine, "ns/second")
+    found = explain_workload(api.engine, "ns/second", api.now_s)
     assert (found.state, found.queue, found.position) == ("Pending", "cq", 1)
     assert found.reason is not None
     assert found.reason.reason == "WaitingForQuota"
@@ -45,7 +45,7 @@ def test_behind_the_head_of_a_strict_queue_the_explanation_names_the_head() -> N
     api.submit("first", cpu=9)
     api.submit("second", cpu=1, at_s=5)
     api.cycle()
-    found = explain_workload(api.engine, "ns/second")
+    found = explain_workload(api.engine, "ns/second", api.now_s)
     assert (found.behind, found.position) == ("ns/first", 1)
     assert found.reason is not None
     assert "7 more needed" in found.reason.message
@@ -58,22 +58,22 @@ def test_an_explanation_changes_no_state() -> None:
     api.cycle()
     api.submit("high", cpu=5, priority=1)
     api.cycle()
-    assert explain_workload(api.engine, "ns/low").state == "Evicted"
+    assert explain_workload(api.engine, "ns/low", api.now_s).state == "Evicted"
     before = dict(api.engine.ledger.claims())
-    assert explain_workload(api.engine, "ns/high").would_evict == ()
+    assert explain_workload(api.engine, "ns/high", api.now_s).would_evict == ()
     assert dict(api.engine.ledger.claims()) == before
     api.gone("low")
     api.cycle()
-    assert explain_workload(api.engine, "ns/high").state == "QuotaReserved"
+    assert explain_workload(api.engine, "ns/high", api.now_s).state == "QuotaReserved"
 
 
 def test_a_workload_in_no_queue_gets_the_reason() -> None:
     api = Api()
     api.submit("early", cpu=1)
     api.submit("bad", a_pod_set(requests={"cpu": "x"}))
-    found = explain_workload(api.engine, "ns/early")
+    found = explain_workload(api.engine, "ns/early", api.now_s)
     assert found.state == "Inadmissible"
     assert found.reason is not None
     assert found.reason.message == "LocalQueue lq doesn't exist"
-    assert explain_workload(api.engine, "ns/bad").state == "SetAside"
-    assert explain_workload(api.engine, "ns/nobody").state == "NotFound"
+    assert explain_workload(api.engine, "ns/bad", api.now_s).state == "SetAside"
+    assert explain_workload(api.engine, "ns/nobody", api.now_s).state == "NotFound"

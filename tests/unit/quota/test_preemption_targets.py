@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.quota.api.cohort import Usage
+from headgate.quota.api.resource_groups import Usage
 from headgate.quota.cache.quota_ledger import QuotaClaim
 from headgate.quota.flavors.assignment import AssignmentMode
 from kueue_builders import START_S

@@ -212,6 +212,20 @@ def test_partial_admission_uses_the_available_quota() -> None:
     assert [each.admission.pod_sets[0].count for each in effects if isinstance(each, Admit)] == [3]
 
 
+def test_workloads_whose_pods_are_all_reclaimable_end_one_after_the_other() -> None:
+    api = Api()
+    api.queue()
+    for name in ("a", "b"):
+        api.submit(name, cpu=1)
+    api.cycle()
+    for name in ("a", "b"):
+        api.change(name, lambda wire: wire["status"].update(reclaimablePods=[{"name": "main", "count": 1}]))
+    for name in ("a", "b"):
+        api.finish(name)
+    api.submit("next", cpu=10)
+    assert admits(api.cycle()) == ["next"]
+
+
 def test_reclaimable_pods_release_their_quota_at_once() -> None:
     api = Api()
     api.queue()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headgate.capacity.explanation import PodExplanation, PodGate, explain
-from headgate.cli.commands.explain_pod import with_gate
+from headgate.cli.commands.explain_pod import with_admission_gate
 from headgate.cli.commands.workloads import cells_of
 from headgate.quota.explain.description import describe_workload
 from headgate.quota.explain.workload_list import WorkloadRow, workload_rows
@@ -53,7 +53,7 @@ def explained(api: Api, scheduler: str) -> PodExplanation:
     }
     about = explain(pod, None, {}, [PodGate(GATE, "headgate", "")], ("headgate",))
     account = describe_workload(api.engine, api.objects["workload", "ns/high"], True, api.now_s)
-    return with_gate(about, PodInspection((account,)))
+    return with_admission_gate(about, PodInspection((account,)))
 
 
 def test_a_workload_that_waits_to_start_has_a_status_of_its_own_and_no_execution_time() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headgate.quota.api.quota_reservation import QuotaHolder
 from headgate.quota.api.workload import Workload, read_workload
 from headgate.quota.cycle.admission_cycle import UnwrittenAdmissions
-from headgate.quota.effects import Admit, Effect, Evict
+from headgate.quota.effects import Admit, Effect, Evict, SetCondition
 from headgate.quota.queues.queue_manager import PendingWorkload
 from kueue_builders import a_workload
 from quota_engine import Api
@@ -118,3 +118,32 @@ def test_a_workload_is_withdrawn_once_in_a_cycle() -> None:
     assert unwritten.withdraw(waiter.key, "cq") == (waiter, 3)
     unwritten.add(waiter, 7)
     assert unwritten.withdrawable([a_holder(waiter)]) == frozenset()
+
+
+def waiting_then_admitted() -> tuple[Api, SetCondition]:
+    """``first`` is admitted, and nothing of it is written yet: neither the admission nor the condition of before."""
+    api = Api()
+    api.queue("cq", {"default": {"cpu": 5}})
+    api.submit("holder", cpu=5)
+    api.cycle()
+    api.submit("first", cpu=5, at_s=1)
+    decided = api.engine.run_cycle(api.now_s)
+    (condition,) = (each for each in decided if isinstance(each, SetCondition) and each.key == "ns/first")
+    api.finish("holder")
+    assert admits(api.engine.run_cycle(api.now_s)) == ["first"]
+    api.submit("second", cpu=5, at_s=2)
+    return api, condition
+
+
+def test_the_write_of_an_earlier_condition_does_not_confirm_an_admission() -> None:
+    api, condition = waiting_then_admitted()
+    api.revision += 1
+    api.engine.written(condition, api.revision)
+    api.change("first", lambda wire: wire["metadata"].setdefault("labels", {}).update(a="b"))
+    assert admits(api.engine.run_cycle(api.now_s)) == [], "the quota belongs to the admission that is written next"
+
+
+def test_the_rejection_of_an_earlier_condition_does_not_undo_an_admission() -> None:
+    api, condition = waiting_then_admitted()
+    api.engine.refused(condition, api.now_s)
+    assert admits(api.engine.run_cycle(api.now_s)) == []

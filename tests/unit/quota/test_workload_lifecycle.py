@@ -147,6 +147,17 @@ def test_gates_have_no_effect_when_the_feature_is_off() -> None:
     assert api.admitted() == ["gated"]
 
 
+def test_gates_take_no_quota_away_when_the_feature_is_switched_on() -> None:
+    api = Api()
+    api.queue()
+    api.submit("admitted", cpu=1)
+    api.cycle()
+    api.change("admitted", lambda wire: wire["metadata"].update(annotations=_GATES))
+    api.cycle()
+    assert api.admitted() == ["admitted"]
+    assert api.condition("admitted")[0] == "True"
+
+
 def checked() -> Api:
     api = Api()
     for name in ("a", "b"):
@@ -216,7 +227,7 @@ def test_checks_may_be_for_some_flavors_only() -> None:
     assert required_checks(queue, admission) == set()
 
 
-def test_after_an_eviction_checks_start_anew() -> None:
+def test_after_an_eviction_admission_checks_are_reset() -> None:
     before = (
         AdmissionCheckState("a", "Retry", "no", 1.0, 30, 2),
         AdmissionCheckState("b", "Ready"),

@@ -34,7 +34,7 @@ def required_checks(queue: ClusterQueue, admission: Admission | None) -> frozens
 
 
 def synced_checks(workload: Workload, required: frozenset[str], now_s: float) -> tuple[AdmissionCheckState, ...] | None:
-    """States for exactly the required checks, by name; None if the workload has them already."""
+    """The states for exactly the required checks, sorted by name; None if the workload already has exactly these."""
     known = {each.name: each for each in workload.checks}
     if set(known) == required:
         return None

@@ -6,7 +6,7 @@ import msgspec
 
 from headgate.quota import names
 from headgate.quota.api.cluster_queue import read_stop_policy
-from headgate.quota.api.wire_reader import InvalidObject, Wire, read_object, read_text
+from headgate.quota.api.wire_reader import InvalidObject, JSONObject, read_object, read_text
 
 
 class LocalQueue(msgspec.Struct, frozen=True):
@@ -21,10 +21,10 @@ class LocalQueue(msgspec.Struct, frozen=True):
         return f"{self.namespace}/{self.name}"
 
 
-def read_local_queue(wire: Wire) -> LocalQueue | str:
-    """The queue, or why it is invalid."""
+def read_local_queue(obj: JSONObject) -> LocalQueue | str:
+    """The queue, or a text that says why it is invalid."""
     try:
-        metadata, spec = read_object(wire, "metadata"), read_object(wire, "spec")
+        metadata, spec = read_object(obj, "metadata"), read_object(obj, "spec")
         return LocalQueue(
             read_text(metadata, "namespace"),
             read_text(metadata, "name"),

@@ -1,9 +1,9 @@
-"""What admission will add to the pods of a workload: defaults of LimitRanges and the overhead of RuntimeClasses.
+"""What the API server will add to the pods of a Workload: defaults of LimitRanges and the overhead of RuntimeClasses.
 
-A job's template has not passed pod admission, so its requests are not yet those of its pods. Workloads of existing pods
-are made from admitted pods, and a later LimitRange does not change them. The order is the API server's: limits replace
-missing requests when the pod is decoded, then the namespace's LimitRanges fill the rest. (Kueue takes the LimitRange's
-request even if the container has a limit.)
+The API server adds them when a pod is created, so the requests in the template of a job are not yet those of its pods.
+A Workload that was made from existing pods already has them, and a later LimitRange does not change it. The order is
+the API server's: limits replace missing requests when the pod is decoded, then the namespace's LimitRanges fill the
+rest. (Kueue takes the LimitRange's request even if the container has a limit.)
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Final
 import msgspec
 
 from headgate.kube.pods.limit_ranges import container_defaults
-from headgate.quota.api.pod_set import Defaults, PodSet, with_defaults
-from headgate.quota.api.wire_reader import InvalidObject, Wire, read_amount, read_object, read_objects
+from headgate.quota.api.pod_set import AdmissionDefaults, PodSet, with_defaults
+from headgate.quota.api.wire_reader import InvalidObject, JSONObject, read_amount, read_object, read_objects
 from headgate.quota.api.workload import Workload
 
 
@@ -29,20 +29,20 @@ class PodDefaults:
         self._in_order: Final[dict[str, tuple[bytes, ...]]] = {}
         self._overheads: Final[dict[str, bytes]] = {}
 
-    def put_range(self, wire: Wire) -> str:
-        """Returns the namespace if its defaults changed, otherwise an empty string."""
-        metadata = wire["metadata"]
+    def put_range(self, obj: JSONObject) -> str:
+        """Apply a LimitRange. Returns its namespace if the defaults there changed, otherwise an empty string."""
+        metadata = obj["metadata"]
         namespace, name = metadata["namespace"], metadata["name"]
-        return namespace if self._put_range(namespace, name, _encoded(_read_range, wire)) else ""
+        return namespace if self._put_range(namespace, name, _encoded(_read_range, obj)) else ""
 
     def remove_range(self, key: str) -> str:
         namespace, _, name = key.partition("/")
         return namespace if self._put_range(namespace, name, b"") else ""
 
-    def put_class(self, wire: Wire) -> str:
-        """Returns the name of the class if its overhead changed, otherwise an empty string."""
-        name: str = wire["metadata"]["name"]
-        return name if _put(self._overheads, name, _encoded(_read_overhead, wire)) else ""
+    def put_class(self, obj: JSONObject) -> str:
+        """Apply a RuntimeClass. Returns its name if its overhead changed, otherwise an empty string."""
+        name: str = obj["metadata"]["name"]
+        return name if _put(self._overheads, name, _encoded(_read_overhead, obj)) else ""
 
     def remove_class(self, name: str) -> str:
         return name if _put(self._overheads, name, b"") else ""
@@ -61,7 +61,7 @@ class PodDefaults:
         known = pod_set.defaults
         if known.ranges == ranges and known.overhead == overhead:
             return pod_set
-        return with_defaults(pod_set, Defaults(ranges, overhead))
+        return with_defaults(pod_set, AdmissionDefaults(ranges, overhead))
 
     def _put_range(self, namespace: str, name: str, encoded: bytes) -> bool:
         ranges = self._ranges.setdefault(namespace, {})
@@ -72,19 +72,19 @@ class PodDefaults:
         return is_changed
 
 
-def _encoded(read: Callable[[Wire], Mapping[str, object]], wire: Wire) -> bytes:
+def _encoded(read: Callable[[JSONObject], Mapping[str, object]], obj: JSONObject) -> bytes:
     """The encoded value; empty if it is absent or invalid."""
     try:
-        found = read(wire)
+        found = read(obj)
     except InvalidObject:
         return b""
     return msgspec.json.encode(found, order="sorted") if any(found.values()) else b""
 
 
-def _read_range(wire: Wire) -> Mapping[str, Mapping[str, object]]:
+def _read_range(obj: JSONObject) -> Mapping[str, Mapping[str, object]]:
     limits = [
         {**each, **{field: read_object(each, field, path) for field in ("default", "defaultRequest")}}
-        for path, each in read_objects(read_object(wire, "spec"), "limits", "spec.")
+        for path, each in read_objects(read_object(obj, "spec"), "limits", "spec.")
     ]
     found = container_defaults(limits)
     for amounts in found.values():
@@ -93,8 +93,8 @@ def _read_range(wire: Wire) -> Mapping[str, Mapping[str, object]]:
     return found
 
 
-def _read_overhead(wire: Wire) -> Mapping[str, object]:
-    fixed = read_object(read_object(wire, "overhead"), "podFixed", "overhead.")
+def _read_overhead(obj: JSONObject) -> Mapping[str, object]:
+    fixed = read_object(read_object(obj, "overhead"), "podFixed", "overhead.")
     for resource, value in fixed.items():
         read_amount(resource, value, resource)
     return fixed

@@ -1,9 +1,10 @@
-"""The quota reservation annotation of pods, and the pods and workloads that hold quota as the ledgers count them.
+"""The annotation with which a pod records the quota it was started with, and the values that the ledgers count.
 
-A Workload loses its admission when its quota is released, and may be deleted before its pods have ended. Each pod
-therefore records the ClusterQueue, the flavors and the reservation. ``jobs/framework/pod_set_info.py`` makes the
-annotation, which is written when a pod's gate is removed or a job is resumed. ``quota/cache/quota_ledger.py`` counts
-holders; ``quota/cache/occupancy.py`` also counts terminating pods.
+A Workload loses its admission when its quota is released, and it may be deleted before its pods have ended. Each pod
+therefore records the Workload, the ClusterQueue, the flavors and the time of the reservation.
+``jobs/framework/pod_set_info.py`` makes the annotation, which is written when a pod's gate is removed or a job is
+resumed. ``quota/cache/quota_ledger.py`` counts workloads with quota (:class:`QuotaHolder`);
+``quota/cache/occupancy.py`` also counts terminating pods (:class:`QuotaPod`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from headgate.kube.pods.termination import MAX_TERMINATION_WAIT_S, OVERDUE_AFTER
 from headgate.kube.resource_amounts import PODS, units
 from headgate.kube.timestamps import parse_time
 from headgate.quota import names
-from headgate.quota.api.cohort import Usage
+from headgate.quota.api.resource_groups import Usage
 
 Object = Mapping[str, Any]
 
@@ -44,7 +45,8 @@ class QuotaReservation(msgspec.Struct, frozen=True, rename="camel"):
 class QuotaPod(msgspec.Struct, frozen=True):
     """A pod that was started with quota and is on a node. ``name`` and ``local_queue`` include the namespace.
     ``began_s``: when its deletion began; ``until_s``: until when workloads wait for it; both None if it does not
-    terminate. ``is_cut``: ``until_s`` is the longest wait after ``began_s``, before the pod is overdue."""
+    terminate. ``is_wait_limited``: ``until_s`` is the longest allowed wait after ``began_s``, which ends before the
+    pod is overdue."""
 
     uid: str
     name: str
@@ -55,7 +57,7 @@ class QuotaPod(msgspec.Struct, frozen=True):
     usage: Usage
     began_s: float | None = None
     until_s: float | None = None
-    is_cut: bool = False
+    is_wait_limited: bool = False
 
 
 _decode: Final = msgspec.json.Decoder(QuotaReservation).decode
@@ -95,8 +97,9 @@ def has_ended(pod: Object) -> bool:
 
 
 def read_quota_pod(pod: Object, max_wait_s: float = MAX_TERMINATION_WAIT_S) -> QuotaPod | str | None:
-    """None if the pod uses no quota on a node: it was not started with quota, has no node, or has ended. A returned
-    string says why its reservation cannot be true. Users can write the annotation."""
+    """The pod as the ledgers count it. None if the pod uses no quota on a node: it was not started with quota, has no
+    node, or has ended. A returned string says why the annotation is ignored: users can write it, so it may be
+    wrong."""
     found = read_reservation(pod)
     if found is None:
         return None
@@ -119,8 +122,8 @@ def read_quota_pod(pod: Object, max_wait_s: float = MAX_TERMINATION_WAIT_S) -> Q
     began_s = None if deleted_s is None else deleted_s - (grace_s if isinstance(grace_s, int) else 0)
     if began_s is not None and reserved_s > began_s + SKEW_S:
         return "its time of reservation is after the deletion of the pod"
-    is_cut = deleted_s is not None and began_s is not None and began_s + max_wait_s < deleted_s
-    ends_s = began_s + max_wait_s if is_cut and began_s is not None else deleted_s
+    is_wait_limited = deleted_s is not None and began_s is not None and began_s + max_wait_s < deleted_s
+    ends_s = began_s + max_wait_s if is_wait_limited and began_s is not None else deleted_s
     return QuotaPod(
         metadata.get("uid", ""),
         f"{namespace}/{metadata.get('name', '')}",
@@ -131,7 +134,7 @@ def read_quota_pod(pod: Object, max_wait_s: float = MAX_TERMINATION_WAIT_S) -> Q
         usage,
         began_s,
         None if ends_s is None else ends_s + OVERDUE_AFTER_S,
-        is_cut,
+        is_wait_limited,
     )
 
 
@@ -149,15 +152,16 @@ def _amount(pod: Object, resource: str) -> int:
     return 0 if found is None else units(resource, found)
 
 
-def _seconds(stamp: Any) -> float | None:
-    parsed = parse_time(stamp) if isinstance(stamp, str) else ""
+def _seconds(timestamp: Any) -> float | None:
+    parsed = parse_time(timestamp) if isinstance(timestamp, str) else ""
     return None if isinstance(parsed, str) else float(parsed)
 
 
 class QuotaHolder(msgspec.Struct, frozen=True):
-    """A workload with quota. ``order_s``: its queue order time, were it pending; ``reserved_s``: since when it holds
-    quota. ``cycle_order``: its position among the admissions of a cycle, until the API shows it. ``is_waiting``: it has
-    not started yet, because terminating pods still use its quota."""
+    """A workload with quota. ``order_s``: the time that would order it in its queue if it were pending; ``reserved_s``:
+    since when it holds quota. ``cycle_order``: its position among the admissions of a cycle, until the API shows it.
+    ``is_waiting``: it has not started yet, because terminating pods still use its quota. ``ends_s``: when its run-time
+    limit ends; None if it has none, or has not started. ``grace_s``: how long its pods may run after that."""
 
     key: str
     uid: str
@@ -169,3 +173,5 @@ class QuotaHolder(msgspec.Struct, frozen=True):
     is_evicted: bool = False
     cycle_order: int = 0
     is_waiting: bool = False
+    ends_s: float | None = None
+    grace_s: int = 0

@@ -14,7 +14,7 @@ import msgspec
 from headgate.kube.labels import Selector
 from headgate.kube.node_affinity import NodeSelector, NodeSelectorTerm, RequiredNodeAffinity
 from headgate.kube.taints import Taint, Toleration, describe, first_untolerated
-from headgate.quota.api.wire_reader import InvalidObject, Wire, read_object, read_objects, read_text, read_texts
+from headgate.quota.api.wire_reader import InvalidObject, JSONObject, read_object, read_objects, read_text, read_texts
 
 
 class ResourceFlavor(msgspec.Struct, frozen=True):
@@ -25,10 +25,10 @@ class ResourceFlavor(msgspec.Struct, frozen=True):
     is_terminating: bool = False
 
 
-def read_flavor(wire: Wire) -> ResourceFlavor | str:
-    """The flavor, or why it is invalid."""
+def read_flavor(obj: JSONObject) -> ResourceFlavor | str:
+    """The flavor, or a text that says why it is invalid."""
     try:
-        metadata, spec = read_object(wire, "metadata"), read_object(wire, "spec")
+        metadata, spec = read_object(obj, "metadata"), read_object(obj, "spec")
         if spec.get("topologyName"):
             raise InvalidObject("spec.topologyName: topology-aware scheduling is not supported")
         return ResourceFlavor(
@@ -56,13 +56,13 @@ def find_flavor_mismatch(
 
 def _about(nodes: RequiredNodeAffinity, labels: Mapping[str, str]) -> RequiredNodeAffinity:
     """The part of the node affinity that concerns these labels."""
-    wanted = Selector(tuple(each for each in nodes.labels.requirements if each.key in labels))
+    selector = Selector(tuple(each for each in nodes.labels.requirements if each.key in labels))
     if nodes.affinity is None:
-        return RequiredNodeAffinity(wanted, None)
+        return RequiredNodeAffinity(selector, None)
     terms = []
     for term in nodes.affinity.terms:
         kept = tuple(each for each in term.labels.requirements if each.key in labels)
         if not kept:
-            return RequiredNodeAffinity(wanted, None)
+            return RequiredNodeAffinity(selector, None)
         terms.append(NodeSelectorTerm(Selector(kept)))
-    return RequiredNodeAffinity(wanted, NodeSelector(tuple(terms)) if terms else None)
+    return RequiredNodeAffinity(selector, NodeSelector(tuple(terms)) if terms else None)

@@ -1,6 +1,7 @@
-"""Reads untrusted JSON: each field has the expected type, or the object is rejected with a reason.
+"""A strict reader of decoded JSON: each field has the expected type, or the object is rejected with a reason.
 
-:class:`InvalidObject` does not leave this package: every ``read_…`` of a kind returns its text.
+The functions raise :class:`InvalidObject`. The functions of other modules that read a whole kind, such as
+``read_workload``, catch it and return its text. ``path``: the path of the object, for that text; it ends with a dot.
 """
 
 from __future__ import annotations
@@ -11,16 +12,17 @@ from typing import Any
 from headgate.kube.resource_amounts import read_units
 from headgate.kube.timestamps import parse_time
 
-Wire = Mapping[str, Any]
+JSONObject = Mapping[str, Any]
+"""An API object, or a part of one, as decoded JSON."""
 
 
 class InvalidObject(Exception):
     """Why an object cannot be used, as a message for its owner."""
 
 
-def read_object(wire: Wire, name: str, path: str = "") -> Wire:
+def read_object(obj: JSONObject, name: str, path: str = "") -> JSONObject:
     """The nested object; empty if it is absent."""
-    found = wire.get(name)
+    found = obj.get(name)
     if found is None:
         return {}
     if not isinstance(found, Mapping):
@@ -28,9 +30,9 @@ def read_object(wire: Wire, name: str, path: str = "") -> Wire:
     return found
 
 
-def read_objects(wire: Wire, name: str, path: str = "") -> Iterator[tuple[str, Wire]]:
+def read_objects(obj: JSONObject, name: str, path: str = "") -> Iterator[tuple[str, JSONObject]]:
     """The objects of a list, each with its path."""
-    found = wire.get(name)
+    found = obj.get(name)
     if found is None:
         return
     if not isinstance(found, list | tuple):
@@ -41,8 +43,8 @@ def read_objects(wire: Wire, name: str, path: str = "") -> Iterator[tuple[str, W
         yield f"{path}{name}[{at}].", each
 
 
-def read_text(wire: Wire, name: str, default: str = "", path: str = "") -> str:
-    found = wire.get(name)
+def read_text(obj: JSONObject, name: str, default: str = "", path: str = "") -> str:
+    found = obj.get(name)
     if found is None or found == "":
         return default
     if not isinstance(found, str):
@@ -50,24 +52,24 @@ def read_text(wire: Wire, name: str, default: str = "", path: str = "") -> str:
     return found
 
 
-def read_texts(wire: Wire, name: str, path: str = "") -> dict[str, str]:
+def read_texts(obj: JSONObject, name: str, path: str = "") -> dict[str, str]:
     """A map of strings to strings, such as labels."""
-    found = read_object(wire, name, path)
+    found = read_object(obj, name, path)
     if not all(isinstance(key, str) and isinstance(value, str) for key, value in found.items()):
         raise InvalidObject(f"{path}{name}: must be a map of strings")
     return dict(found)
 
 
-def read_choice(wire: Wire, name: str, allowed: tuple[str, ...], path: str = "") -> str:
+def read_choice(obj: JSONObject, name: str, allowed: tuple[str, ...], path: str = "") -> str:
     """One of the allowed values; the first if the field is absent."""
-    found = read_text(wire, name, allowed[0], path)
+    found = read_text(obj, name, allowed[0], path)
     if found not in allowed:
         raise InvalidObject(f"{path}{name}: {found!r} is none of {', '.join(allowed)}")
     return found
 
 
-def read_integer(wire: Wire, name: str, default: int = 0, path: str = "") -> int:
-    found = wire.get(name)
+def read_integer(obj: JSONObject, name: str, default: int = 0, path: str = "") -> int:
+    found = obj.get(name)
     if found is None:
         return default
     if not isinstance(found, int) or isinstance(found, bool):
@@ -75,8 +77,8 @@ def read_integer(wire: Wire, name: str, default: int = 0, path: str = "") -> int
     return found
 
 
-def read_bool(wire: Wire, name: str, default: bool, path: str = "") -> bool:
-    found = wire.get(name)
+def read_bool(obj: JSONObject, name: str, default: bool, path: str = "") -> bool:
+    found = obj.get(name)
     if found is None:
         return default
     if not isinstance(found, bool):
@@ -91,9 +93,9 @@ def read_amount(resource: str, value: Any, path: str) -> int:
     return found
 
 
-def read_time_s(wire: Wire, name: str) -> float | None:
+def read_time_s(obj: JSONObject, name: str) -> float | None:
     """A timestamp; None if it is absent or invalid."""
-    found = wire.get(name)
+    found = obj.get(name)
     if not isinstance(found, str) or not found:
         return None
     read = parse_time(found)

@@ -1,7 +1,7 @@
-"""A Workload as the engine reads it from the API: its pod sets, its admission, and its conditions.
+"""A Workload as the quota engine reads it from the API: its pod sets, its admission, and its conditions.
 
-A frozen value that decides nothing. ``quota/queues/queue_manager.py`` holds pending workloads,
-``quota/cache/quota_ledger.py`` the quota in use.
+A frozen value that decides nothing. ``quota/queues/queue_manager.py`` holds pending workloads;
+``quota/cache/quota_ledger.py`` counts the quota that workloads hold.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import msgspec
 
 from headgate.kube.integers import read_natural
 from headgate.quota import names
-from headgate.quota.api.cohort import FlavorResource
 from headgate.quota.api.pod_set import PodSet, read_pod_set
+from headgate.quota.api.resource_groups import FlavorResource
 from headgate.quota.api.wire_reader import (
     InvalidObject,
-    Wire,
+    JSONObject,
     read_amount,
     read_bool,
     read_integer,
@@ -47,7 +47,8 @@ class AdmissionCheckState(msgspec.Struct, frozen=True):
 
 
 class AdmittedPodSet(msgspec.Struct, frozen=True):
-    """The assignment of a pod set: flavors by resource, and the usage of ``count`` pods together."""
+    """The assignment of a pod set: ``flavors``: the flavor of each resource; ``usage``: the sum of the requests of
+    ``count`` pods."""
 
     name: str
     flavors: Mapping[str, str]
@@ -61,8 +62,12 @@ class Admission(msgspec.Struct, frozen=True):
 
 
 class Workload(msgspec.Struct, frozen=True):
-    """``gates``: the annotation ``admission-gated-by``. ``revision`` is 0 if the server's revisions cannot be compared.
-    ``is_of_pods``: it was made from existing pods, not from a template."""
+    """``queue``: the LocalQueue that it names. ``gates``: the annotation ``admission-gated-by``. ``reclaimable``: the
+    number of pods of each pod set that no longer need quota. ``requeue_at_s``: the end of its back-off.
+    ``past_execution_s``: how long it ran before its last admission. ``revision``: its resourceVersion as a number; 0 if
+    the server's versions cannot be compared. ``is_of_pods``: it was made from existing pods, not from a template.
+    ``activation_labels``: its labels ``activate`` and ``deactivate``; ``is_marked``: it has the annotation of a
+    deactivation by label (``activation.py``)."""
 
     namespace: str
     name: str
@@ -85,6 +90,8 @@ class Workload(msgspec.Struct, frozen=True):
     revision: int = 0
     is_terminating: bool = False
     is_of_pods: bool = False
+    activation_labels: Mapping[str, str] = {}
+    is_marked: bool = False
 
     @property
     def key(self) -> str:
@@ -117,8 +124,14 @@ class Workload(msgspec.Struct, frozen=True):
 
     @property
     def shape(self) -> tuple[int, tuple[tuple[bytes, int], ...]]:
-        """Either all or none of the workloads with one shape in one queue fit."""
+        """A key with all that decides whether the workload fits: of the workloads of one queue with an equal shape,
+        either all fit or none does."""
         return self.priority, tuple((each.shape, self.count_of(each)) for each in self.pod_sets)
+
+    @property
+    def grace_s(self) -> int:
+        """How long its pods may still run when they are stopped."""
+        return max((each.grace_s for each in self.pod_sets), default=0)
 
     def count_of(self, pod_set: PodSet) -> int:
         """The number of pods that still need quota: reclaimable pods do not."""
@@ -142,22 +155,23 @@ def usage_of(workload: Workload, admission: Admission) -> dict[FlavorResource, i
     return found
 
 
-def read_workload(wire: Wire) -> Workload | str:
-    """The workload, or why it is invalid."""
+def read_workload(obj: JSONObject) -> Workload | str:
+    """The workload, or a text that says why it is invalid."""
     try:
-        return _read(wire)
+        return _read(obj)
     except InvalidObject as problem:
         return str(problem)
 
 
-def _read(wire: Wire) -> Workload:
-    metadata, spec, status = (read_object(wire, each) for each in ("metadata", "spec", "status"))
+def _read(obj: JSONObject) -> Workload:
+    metadata, spec, status = (read_object(obj, each) for each in ("metadata", "spec", "status"))
     requeue = read_object(status, "requeueState", "status.")
     maximum = spec.get("maximumExecutionTimeSeconds")
     pod_sets = tuple(read_pod_set(each, path) for path, each in read_objects(spec, "podSets", "spec."))
     if len({each.name for each in pod_sets}) != len(pod_sets):
         raise InvalidObject("spec.podSets: two have the same name")
     revision = read_text(metadata, "resourceVersion")
+    annotations, labels = (read_texts(metadata, each, "metadata.") for each in ("annotations", "labels"))
     return Workload(
         namespace=read_text(metadata, "namespace"),
         name=read_text(metadata, "name"),
@@ -167,7 +181,7 @@ def _read(wire: Wire) -> Workload:
         created_s=read_time_s(metadata, "creationTimestamp") or 0.0,
         pod_sets=pod_sets,
         is_active=read_bool(spec, "active", True, "spec."),
-        gates=read_texts(metadata, "annotations", "metadata.").get(names.ADMISSION_GATED_BY, ""),
+        gates=annotations.get(names.ADMISSION_GATED_BY, ""),
         conditions=dict(_conditions(status)),
         admission=_admission(status, pod_sets),
         reclaimable={
@@ -179,17 +193,19 @@ def _read(wire: Wire) -> Workload:
         requeue_at_s=read_time_s(requeue, "requeueAt"),
         max_execution_s=None if maximum is None else read_integer(spec, "maximumExecutionTimeSeconds", path="spec."),
         past_execution_s=read_integer(status, "accumulatedPastExecutionTimeSeconds", path="status."),
-        job_uid=read_texts(metadata, "labels", "metadata.").get(names.JOB_UID_LABEL, ""),
+        job_uid=labels.get(names.JOB_UID_LABEL, ""),
         revision=read_natural(revision) or 0,
         is_terminating=bool(metadata.get("deletionTimestamp")),
         is_of_pods=any(
             (each.get("apiVersion"), each.get("kind")) == ("v1", "Pod")
             for _, each in read_objects(metadata, "ownerReferences", "metadata.")
         ),
+        activation_labels={key: labels[key] for key in (names.ACTIVATE, names.DEACTIVATE) if key in labels},
+        is_marked=names.DEACTIVATED_BY_LABEL in annotations,
     )
 
 
-def _conditions(status: Wire) -> list[tuple[str, WorkloadCondition]]:
+def _conditions(status: JSONObject) -> list[tuple[str, WorkloadCondition]]:
     return [
         (
             read_text(each, "type", path=path),
@@ -204,13 +220,13 @@ def _conditions(status: Wire) -> list[tuple[str, WorkloadCondition]]:
     ]
 
 
-def _admission(status: Wire, pod_sets: tuple[PodSet, ...]) -> Admission | None:
+def _admission(status: JSONObject, pod_sets: tuple[PodSet, ...]) -> Admission | None:
     if status.get("admission") is None:
         return None
     counts = {each.name: each.count for each in pod_sets}
-    wire = read_object(status, "admission", "status.")
+    obj = read_object(status, "admission", "status.")
     assigned = []
-    for path, each in read_objects(wire, "podSetAssignments", "status.admission."):
+    for path, each in read_objects(obj, "podSetAssignments", "status.admission."):
         name = read_text(each, "name", "main", path)
         usage = {
             resource: read_amount(resource, value, f"{path}resourceUsage.{resource}")
@@ -218,18 +234,18 @@ def _admission(status: Wire, pod_sets: tuple[PodSet, ...]) -> Admission | None:
         }
         count = read_integer(each, "count", counts.get(name, 0), path)
         if count <= 0 and any(usage.values()):
-            raise InvalidObject(f"{path}count: no pods cannot use anything")
+            raise InvalidObject(f"{path}count: must be positive if resourceUsage is not zero")
         assigned.append(AdmittedPodSet(name, read_texts(each, "flavors", path), usage, count))
-    return Admission(read_text(wire, "clusterQueue", path="status.admission."), tuple(assigned))
+    return Admission(read_text(obj, "clusterQueue", path="status.admission."), tuple(assigned))
 
 
-def _check(wire: Wire, path: str) -> AdmissionCheckState:
-    after = wire.get("requeueAfterSeconds")
+def _check(obj: JSONObject, path: str) -> AdmissionCheckState:
+    after = obj.get("requeueAfterSeconds")
     return AdmissionCheckState(
-        read_text(wire, "name", path=path),
-        read_text(wire, "state", names.CHECK_PENDING, path),
-        read_text(wire, "message", path=path),
-        read_time_s(wire, "lastTransitionTime") or 0.0,
-        None if after is None else read_integer(wire, "requeueAfterSeconds", path=path),
-        read_integer(wire, "retryCount", path=path),
+        read_text(obj, "name", path=path),
+        read_text(obj, "state", names.CHECK_PENDING, path),
+        read_text(obj, "message", path=path),
+        read_time_s(obj, "lastTransitionTime") or 0.0,
+        None if after is None else read_integer(obj, "requeueAfterSeconds", path=path),
+        read_integer(obj, "retryCount", path=path),
     )

@@ -1,7 +1,8 @@
-"""Assumed workloads: admissions and evictions that the engine decided and the API does not show yet.
+"""Assumed workloads: admissions and evictions that the quota engine decided and the API does not show yet.
 
-A late watch must not undo either, or quota would be given twice. An entry ends when the API shows the write, when the
-write was rejected, or when the API shows a later version without it, because another client removed it.
+A late watch event must not undo such a decision: the same quota would be assigned twice. An entry ends when the API
+shows the write, when the write was rejected, or when the API shows a later version without it, because another client
+removed it.
 """
 
 from __future__ import annotations

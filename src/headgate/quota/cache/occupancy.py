@@ -1,11 +1,11 @@
 """Occupancy: quota in use on nodes by started workloads, and by terminating pods whose quota was released.
 
 The quota of pods is free as soon as they terminate (KEP-6143), so a workload may be admitted before any node has
-capacity for it. A workload that fits beside the terminating pods starts at once. One that fits only without them has
-quota and waits until it fits, until the pods that began to terminate before its reservation are gone, or until those
-are overdue. All state follows from Workloads and pods in the API. A waiting workload is checked when something in its
-tree is freed or quotas change, never per pod; workloads with equal requests to one queue form one line, and only the
-first is tried.
+capacity for it. A workload that fits beside the terminating pods starts at once. A workload that fits only without them
+has quota and does not start yet. It waits until it fits beside them, until the pods that began to terminate before its
+reservation are gone, or until those pods are overdue. All state is computed from Workloads and pods in the API. A
+waiting workload is checked when quota in its tree is freed or quotas change, never per pod; workloads with equal usage
+in one queue are in one heap, and only the first is tried.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from headgate.kube.pods.termination import OVERDUE_AFTER_S
 from headgate.kube.timestamps import format_time
 from headgate.quota import names
 from headgate.quota.api.cluster_queue import ClusterQueue
-from headgate.quota.api.cohort import Cohort, FlavorResource, Usage
 from headgate.quota.api.quota_reservation import SKEW_S, QuotaHolder, QuotaPod
+from headgate.quota.api.resource_groups import Cohort, FlavorResource, Usage
 from headgate.quota.cache.quota_tree import QuotaTree
 from headgate.waiting.heap import DeadlineHeap, Heap
 
 UsageKey = tuple[tuple[FlavorResource, int], ...]
+"""A usage as a hashable value."""
 ClusterQueueOf = Callable[[str], str]
 """The ClusterQueue of a LocalQueue; empty if there is none."""
 
@@ -78,27 +79,29 @@ def describe_terminating(ahead: TerminatingPodsAhead) -> str:
 
 
 class Occupancy:
+    """The tree of usage on nodes, and the workloads that wait for terminating pods."""
+
     def __init__(self, cluster_queue_of: ClusterQueueOf) -> None:
         self.tree: Final = QuotaTree()
         self._cluster_queue_of: Final = cluster_queue_of
         self._started: Final[dict[str, QuotaHolder]] = {}  # by key
         self._by_uid: Final[dict[str, QuotaHolder]] = {}  # the same by uid
         self._waiting: Final[dict[str, QuotaHolder]] = {}
-        self._lines: Final[dict[str, dict[UsageKey, Heap[str]]]] = {}  # by queue
+        self._waiting_heaps: Final[dict[str, dict[UsageKey, Heap[str]]]] = {}  # by queue and usage
         self._pods: Final[dict[str, QuotaPod]] = {}
         self._pods_of: Final[dict[str, dict[str, None]]] = {}  # by the uid of the Workload
         self._pods_in: Final[dict[str, dict[str, None]]] = {}  # by LocalQueue
         self._pods_by_queue: Final[dict[str, dict[str, None]]] = {}  # by ClusterQueue
-        self._offered: Final[dict[str, frozenset[FlavorResource]]] = {}  # what the ClusterQueues have quota for
-        self._counted: Final[dict[str, QuotaPod]] = {}
+        self._flavor_resources: Final[dict[str, frozenset[FlavorResource]]] = {}  # with quota, by ClusterQueue
+        self._counted: Final[dict[str, QuotaPod]] = {}  # the pods whose usage the tree includes
         self._terminating: Final[dict[tuple[str, FlavorResource], Heap[str]]] = {}  # counted pods by tree, oldest first
-        self._ends: Final[DeadlineHeap[str]] = DeadlineHeap()
+        self._deadlines: Final[DeadlineHeap[str]] = DeadlineHeap()
         self._overdue: Final[set[str]] = set()
         self._released: Final[set[str]] = set()  # pods not known to terminate yet, whose Workload lost its quota
         self._without_deadline: Final[list[str]] = []  # those of them that have no deadline yet
-        self._dirty: Final[dict[str, set[WaitOverCause]]] = {}  # trees
+        self._trees_to_check: Final[dict[str, set[WaitOverCause]]] = {}  # trees whose waiting workloads are tried again
         self.ignored: Final[dict[str, str]] = {}
-        """Why reservations of pods are not counted, each with the first pod that it was found for."""
+        """Why reservation annotations of pods are ignored, each with the first pod of which one was ignored."""
         self._has_moved_queues = False  # a queue may be in another tree now
         self._has_changed_quota = False  # since waiting workloads were last tried
 
@@ -106,14 +109,14 @@ class Occupancy:
 
     def place_queue(self, queue: ClusterQueue) -> None:
         is_new = self.tree.queue(queue.name) is None
-        offered = frozenset(queue.quotas)
-        is_changed = self._offered.get(queue.name) != offered
-        self._offered[queue.name] = offered
+        flavor_resources = frozenset(queue.quotas)
+        is_changed = self._flavor_resources.get(queue.name) != flavor_resources
+        self._flavor_resources[queue.name] = flavor_resources
         self.tree.place_queue(queue.name, queue.cohort, queue.quotas)
         if is_new:
-            shares = [(each.queue, each.usage) for each in self._started.values()]
-            shares += [(each.queue, each.usage) for each in self._counted.values()]
-            for name, usage in shares:
+            usages = [(each.queue, each.usage) for each in self._started.values()]
+            usages += [(each.queue, each.usage) for each in self._counted.values()]
+            for name, usage in usages:
                 if name == queue.name:
                     self._add(name, usage, +1)
         self._has_moved_queues = True
@@ -122,7 +125,7 @@ class Occupancy:
             self._recount(self._pods_by_queue.get(queue.name, ()))
 
     def remove_queue(self, name: str) -> None:
-        self._offered.pop(name, None)
+        self._flavor_resources.pop(name, None)
         self.tree.remove_queue(name)
         self._has_moved_queues = self._has_changed_quota = True
 
@@ -137,13 +140,15 @@ class Occupancy:
     # Workloads with quota.
 
     def put(self, holder: QuotaHolder) -> None:
+        """Adds or updates a workload with quota: a started one counts, one that waits for terminating pods is kept in
+        order."""
         known = self._started.get(holder.key)
         if known is not None and not holder.is_waiting and _reservation(known) == _reservation(holder):
             self._started[holder.key] = self._by_uid[holder.uid] = holder
             if known.usage != holder.usage:
                 self._add(known.queue, known.usage, -1)
                 self._add(holder.queue, holder.usage, +1)
-                self._mark_dirty(self._tree_of(holder.queue))
+                self._mark_tree(self._tree_of(holder.queue))
             return
         self.remove(holder.key)
         if not holder.is_waiting:
@@ -151,17 +156,17 @@ class Occupancy:
             self._add(holder.queue, holder.usage, +1)
             self._recount(self._pods_of.get(holder.uid, ()))
         elif not holder.is_evicted:  # an evicted workload does not start
-            self._rebuild_after_moves()  # quotas that changed before are not why it starts
+            self._rebuild_after_moves()  # so that earlier changes of quotas are not reported as the cause of its start
             self._waiting[holder.key] = holder
-            line = self._lines.setdefault(holder.queue, {}).setdefault(_usage_key(holder), Heap())
-            line.put(holder.key, (holder.reserved_s, holder.key))
-            self._mark_dirty(self._tree_of(holder.queue))
+            heap = self._waiting_heaps.setdefault(holder.queue, {}).setdefault(_usage_key(holder), Heap())
+            heap.put(holder.key, (holder.reserved_s, holder.key))
+            self._mark_tree(self._tree_of(holder.queue))
 
     def remove(self, key: str, *, keeps_pods: bool = False) -> None:
         """``keeps_pods``: the quota is released because the pods terminate; the watch may not have shown that yet."""
         waiting = self._waiting.pop(key, None)
         if waiting is not None:
-            self._leave_line(waiting)
+            self._remove_waiting(waiting)
         holder = self._started.pop(key, None)
         if holder is None:
             return
@@ -174,7 +179,7 @@ class Occupancy:
                     self._released.add(uid)
                     self._without_deadline.append(uid)
         self._recount(self._pods_of.get(holder.uid, ()))
-        self._mark_dirty(self._tree_of(holder.queue))
+        self._mark_tree(self._tree_of(holder.queue))
 
     # Pods.
 
@@ -184,7 +189,8 @@ class Occupancy:
         if known == pod:
             return False
         if known is not None:
-            if known.began_s is not None and pod.began_s is not None:  # a deletion that is shortened began before that
+            # A second deletion with a shorter grace period does not change when the first one began.
+            if known.began_s is not None and pod.began_s is not None:
                 pod = _shortened(known, pod)
             was_counted = pod.uid in self._counted
             self._forget(pod.uid, None)
@@ -192,10 +198,10 @@ class Occupancy:
         for index, key in self._indexes_of(pod):
             index.setdefault(key, {})[pod.uid] = None
         if pod.until_s is not None:
-            self._ends.put(pod.uid, pod.until_s)
+            self._deadlines.put(pod.uid, pod.until_s)
         self._count(pod)
         if was_counted and known is not None and pod.uid not in self._counted:
-            self._mark_dirty(self._tree_of(known.queue), "not counted")
+            self._mark_tree(self._tree_of(known.queue), "not counted")
         return pod.until_s is not None or known is not None
 
     def pod_removed(self, uid: str, cause: WaitOverCause = "left") -> bool:
@@ -210,14 +216,15 @@ class Occupancy:
             del index[key][uid]
             if not index[key]:
                 del index[key]
-        self._ends.discard(uid)
+        self._deadlines.discard(uid)
         self._overdue.discard(uid)
         self._released.discard(uid)
         self._uncount(uid, cause)
         return True
 
     def local_queue_changed(self, key: str) -> None:
-        """Only pods of namespaces that may use a ClusterQueue count there, whatever their annotation says."""
+        """Counts the pods of the LocalQueue again: a pod counts only in the ClusterQueue of its LocalQueue, whatever
+        its annotation says."""
         self._recount(self._pods_in.get(key, ()))
 
     # Decisions.
@@ -228,52 +235,54 @@ class Occupancy:
         if not short:
             return None
         tree = self._tree_of(queue)
-        lines = [self._terminating[tree, fr] for fr in short]
-        first = min(first for line in lines if (first := line.first()) is not None)
-        return TerminatingPodsAhead(max(map(len, lines)), self._counted[first[1]])
+        heaps = [self._terminating[tree, fr] for fr in short]
+        first = min(first for heap in heaps if (first := heap.first()) is not None)
+        return TerminatingPodsAhead(max(map(len, heaps)), self._counted[first[1]])
 
     def ready(self) -> list[tuple[QuotaHolder, WaitOverCause]]:
         """Workloads whose wait is over, and why, in the order of their reservations. They count as started from now
         on."""
         self._rebuild_after_moves()
-        if not self._dirty:
+        if not self._trees_to_check:
             return []
-        dirty, started = dict(self._dirty), list[tuple[QuotaHolder, WaitOverCause]]()
-        self._dirty.clear()
+        causes_by_tree, started = dict(self._trees_to_check), list[tuple[QuotaHolder, WaitOverCause]]()
+        self._trees_to_check.clear()
         heads: Heap[tuple[str, UsageKey]] = Heap()
-        for queue, lines in self._lines.items():
-            if self._tree_of(queue) in dirty:
-                for usage_key, line in lines.items():
-                    heads.put((queue, usage_key), _order_of(line))
+        for queue, heaps in self._waiting_heaps.items():
+            if self._tree_of(queue) in causes_by_tree:
+                for usage_key, heap in heaps.items():
+                    heads.put((queue, usage_key), _order_of(heap))
         while (head := heads.pop()) is not None:
             queue, usage_key = head
-            line = self._lines[queue][usage_key]
-            (reserved_s, key) = _order_of(line)
+            heap = self._waiting_heaps[queue][usage_key]
+            (reserved_s, key) = _order_of(heap)
             holder = self._waiting[key]
             if self._find_shortage(queue, holder.usage, reserved_s):
                 continue
-            started.append((holder, self._wait_over_cause(holder, dirty)))
+            started.append((holder, self._wait_over_cause(holder, causes_by_tree)))
             self.put(msgspec.structs.replace(holder, is_waiting=False))
-            if len(line):
-                heads.put(head, _order_of(line))
+            if len(heap):
+                heads.put(head, _order_of(heap))
         return started
 
     def expire(self, now_s: float) -> None:
         """Stops counting pods that are overdue."""
         for uid in self._without_deadline:
             if uid in self._released:
-                self._ends.put(uid, now_s + OVERDUE_AFTER_S)
+                self._deadlines.put(uid, now_s + OVERDUE_AFTER_S)
         self._without_deadline.clear()
-        for uid in self._ends.due(now_s):
+        for uid in self._deadlines.due(now_s):
             self._overdue.add(uid)
             self._released.discard(uid)
             pod = self._pods[uid]
-            self._uncount(uid, "not counted" if pod.until_s is None else "max wait" if pod.is_cut else "overdue")
+            self._uncount(
+                uid, "not counted" if pod.until_s is None else "max wait" if pod.is_wait_limited else "overdue"
+            )
 
     def next_deadline_s(self) -> float | None:
-        return self._ends.next_deadline_s()
+        return self._deadlines.next_deadline_s()
 
-    # Inside.
+    # Helpers.
 
     def _find_shortage(self, queue: str, usage: Usage, reserved_s: float) -> list[FlavorResource]:
         """The resources that do not fit now and may fit when pods that began to terminate before the reservation are
@@ -284,8 +293,8 @@ class Occupancy:
             return []
         tree, found = self._tree_of(queue), []
         for fr, amount in usage.items():
-            line = self._terminating.get((tree, fr))
-            first = None if line is None else line.first()
+            heap = self._terminating.get((tree, fr))
+            first = None if heap is None else heap.first()
             if first is not None and first[0][0] <= reserved_s + SKEW_S and amount > node.available(fr):
                 found.append(fr)
         return found
@@ -297,8 +306,8 @@ class Occupancy:
             return False
         if self._cluster_queue_of(pod.local_queue) != pod.queue:
             return False
-        offered = self._offered.get(pod.queue)
-        if offered is not None and not offered.issuperset(pod.usage):
+        flavor_resources = self._flavor_resources.get(pod.queue)
+        if flavor_resources is not None and not flavor_resources.issuperset(pod.usage):
             self.ignored.setdefault("its ClusterQueue has no quota of these flavors", pod.name)
             return False
         return pod.uid in self._released or (pod.until_s is not None and pod.uid not in self._overdue)
@@ -313,6 +322,7 @@ class Occupancy:
         yield self._pods_by_queue, pod.queue
 
     def _count(self, pod: QuotaPod) -> None:
+        """Counts the pod if it must be counted, otherwise removes it from the counts."""
         self._rebuild_after_moves()
         if not self._is_counted(pod):
             is_covered = pod.workload in self._by_uid
@@ -323,6 +333,7 @@ class Occupancy:
             self._add_terminating(pod)
 
     def _uncount(self, uid: str, cause: WaitOverCause | None) -> None:
+        """Removes the pod from the counts. ``cause``: what workloads report that start because of this."""
         self._rebuild_after_moves()
         pod = self._counted.pop(uid, None)
         if pod is None:
@@ -330,16 +341,16 @@ class Occupancy:
         tree = self._tree_of(pod.queue)
         self._add(pod.queue, pod.usage, -1)
         for fr in pod.usage:
-            line = self._terminating.get((tree, fr))
-            if line is not None:
-                line.discard(uid)
-                if not len(line):
+            heap = self._terminating.get((tree, fr))
+            if heap is not None:
+                heap.discard(uid)
+                if not len(heap):
                     del self._terminating[tree, fr]
-        self._mark_dirty(tree, cause)
+        self._mark_tree(tree, cause)
 
-    def _mark_dirty(self, tree: str, cause: WaitOverCause | None = None) -> None:
-        """Marks a tree whose waiting workloads are tried again; ``cause``: what they report if they start."""
-        self._dirty.setdefault(tree, set()).update(() if cause is None else (cause,))
+    def _mark_tree(self, tree: str, cause: WaitOverCause | None = None) -> None:
+        """The waiting workloads of the tree are tried again; ``cause``: what they report if they start."""
+        self._trees_to_check.setdefault(tree, set()).update(() if cause is None else (cause,))
 
     def _wait_over_cause(self, holder: QuotaHolder, causes: Mapping[str, set[WaitOverCause]]) -> WaitOverCause:
         """The first recorded cause of its tree; without one, derived from the present state."""
@@ -363,16 +374,16 @@ class Occupancy:
             self._add_terminating(pod)
         cause: WaitOverCause | None = "fits" if self._has_changed_quota else None
         self._has_changed_quota = False
-        for queue in self._lines:
-            self._mark_dirty(self._tree_of(queue), cause)
+        for queue in self._waiting_heaps:
+            self._mark_tree(self._tree_of(queue), cause)
 
-    def _leave_line(self, holder: QuotaHolder) -> None:
-        lines, usage_key = self._lines[holder.queue], _usage_key(holder)
-        lines[usage_key].discard(holder.key)
-        if not len(lines[usage_key]):
-            del lines[usage_key]
-        if not lines:
-            del self._lines[holder.queue]
+    def _remove_waiting(self, holder: QuotaHolder) -> None:
+        heaps, usage_key = self._waiting_heaps[holder.queue], _usage_key(holder)
+        heaps[usage_key].discard(holder.key)
+        if not len(heaps[usage_key]):
+            del heaps[usage_key]
+        if not heaps:
+            del self._waiting_heaps[holder.queue]
 
     def _tree_of(self, queue: str) -> str:
         node = self.tree.queue(queue)
@@ -394,15 +405,15 @@ def _shortened(known: QuotaPod, pod: QuotaPod) -> QuotaPod:
     began_s = min(known.began_s or 0.0, pod.began_s or 0.0)
     is_sooner = known.until_s is not None and pod.until_s is not None and known.until_s < pod.until_s
     last = known if is_sooner else pod
-    return msgspec.structs.replace(pod, began_s=began_s, until_s=last.until_s, is_cut=last.is_cut)
+    return msgspec.structs.replace(pod, began_s=began_s, until_s=last.until_s, is_wait_limited=last.is_wait_limited)
 
 
 def _usage_key(holder: QuotaHolder) -> UsageKey:
     return tuple(sorted(holder.usage.items()))
 
 
-def _order_of(line: Heap[str]) -> tuple[float, str]:
-    first = line.first()
-    assert first is not None, "empty lines are dropped"
+def _order_of(heap: Heap[str]) -> tuple[float, str]:
+    first = heap.first()
+    assert first is not None, "empty heaps are dropped"
     order: tuple[float, str] = first[0]
     return order

@@ -1,8 +1,8 @@
 """The objects that workloads refer to: flavors, ClusterQueues, Cohorts, LocalQueues, namespaces, admission checks.
 
 Each ``…_applied`` and ``…_removed`` updates the trees of the ledger and returns what may have changed for which queues.
-An invalid object is ignored with its problem; a queue that was valid before keeps its place in the tree, so that its
-usage stays counted, and admits nothing. ``engine.py`` handles Workloads.
+The problem of an invalid object is kept, and the object is ignored; a queue that was valid before stays in the tree, so
+that its usage is counted, but it admits no workloads. ``engine.py`` handles Workloads.
 """
 
 from __future__ import annotations
@@ -13,27 +13,30 @@ import msgspec
 
 from headgate.kube.lenient_reader import find_object, find_text
 from headgate.quota.api.cluster_queue import ActiveCondition, ClusterQueue, find_active_condition, read_cluster_queue
-from headgate.quota.api.cohort import read_cohort
 from headgate.quota.api.local_queue import LocalQueue, read_local_queue
 from headgate.quota.api.resource_flavor import ResourceFlavor, read_flavor
-from headgate.quota.api.wire_reader import Wire
+from headgate.quota.api.resource_groups import read_cohort
+from headgate.quota.api.wire_reader import JSONObject
 from headgate.quota.api.workload import Workload
 from headgate.quota.cache.quota_ledger import QuotaLedger
 from headgate.quota.queues.blockers import WorkloadContext
 
 
 class CacheChange(msgspec.Struct, frozen=True):
-    """``trees``: trees that may have more quota available. ``queues``: queues whose rules or active condition may have
-    changed."""
+    """What an event changed. ``trees``: trees that may have more quota available. ``queues``: queues whose spec or
+    Active condition may have changed."""
 
     trees: frozenset[str] = frozenset()
     queues: frozenset[str] = frozenset()
 
 
 class QuotaCache:
-    def __init__(self, ledger: QuotaLedger, honours_gates: bool = True) -> None:
+    """``activity``: the condition Active of each ClusterQueue."""
+
+    def __init__(self, ledger: QuotaLedger, honours_gates: bool = True, honours_activation: bool = False) -> None:
         self._ledger = ledger
         self._honours_gates = honours_gates
+        self._honours_activation = honours_activation
         self.queues: dict[str, ClusterQueue] = {}
         self.flavors: dict[str, ResourceFlavor] = {}
         self.local_queues: dict[str, LocalQueue] = {}
@@ -57,10 +60,11 @@ class QuotaCache:
             self.activity.get(name),
             self._namespaces.get(workload.namespace),
             self._honours_gates,
+            self._honours_activation,
         )
 
-    def flavor_applied(self, wire: Wire) -> CacheChange:
-        name, flavor = _name(wire), read_flavor(wire)
+    def flavor_applied(self, obj: JSONObject) -> CacheChange:
+        name, flavor = _name(obj), read_flavor(obj)
         if isinstance(flavor, str):
             self.problems["ResourceFlavor", name] = flavor
             return self.flavor_removed(name, problem=flavor)
@@ -85,8 +89,8 @@ class QuotaCache:
         known = self._checks.pop(name, None)
         return CacheChange() if known is None else self._update_activity(self._by_check.get(name, ()))
 
-    def cluster_queue_applied(self, wire: Wire) -> CacheChange:
-        name, queue = _name(wire), read_cluster_queue(wire)
+    def cluster_queue_applied(self, obj: JSONObject) -> CacheChange:
+        name, queue = _name(obj), read_cluster_queue(obj)
         if isinstance(queue, str):
             self.problems["ClusterQueue", name] = queue
             return self._update_activity((name,)) if name in self.queues else CacheChange()
@@ -116,8 +120,8 @@ class QuotaCache:
         self._ledger.remove_queue(name)
         return CacheChange(trees, frozenset((name,)))
 
-    def cohort_applied(self, wire: Wire) -> CacheChange:
-        name, cohort = _name(wire), read_cohort(wire)
+    def cohort_applied(self, obj: JSONObject) -> CacheChange:
+        name, cohort = _name(obj), read_cohort(obj)
         if isinstance(cohort, str):
             self.problems["Cohort", name] = cohort
             return CacheChange()
@@ -134,12 +138,12 @@ class QuotaCache:
         self._ledger.remove_cohort(name)
         return self._moved(name, before, trees)
 
-    def local_queue_applied(self, wire: Wire) -> str:
+    def local_queue_applied(self, obj: JSONObject) -> str:
         """Returns the key of the queue if it changed, otherwise an empty string."""
-        queue = read_local_queue(wire)
+        queue = read_local_queue(obj)
         if isinstance(queue, str):
-            namespace = str(find_object(wire, "metadata").get("namespace", ""))
-            key = f"{namespace}/{_name(wire)}"
+            namespace = str(find_object(obj, "metadata").get("namespace", ""))
+            key = f"{namespace}/{_name(obj)}"
             self.problems["LocalQueue", key] = queue
             return key if self.local_queues.pop(key, None) else ""
         self.problems.pop(("LocalQueue", queue.key), None)
@@ -185,7 +189,7 @@ class QuotaCache:
         return {queue.name for node in nodes if node is not None for queue in tree.queues_below(node)}
 
     def _moved(self, cohort: str, before: set[str], trees: set[str]) -> CacheChange:
-        """The change for all queues of the trees that the cohort left and joined."""
+        """The change for all queues that are, or were, below the cohort."""
         queues = before | self._queues_below(cohort)
         change = self._update_activity(queues)
         return CacheChange(change.trees | trees, frozenset(queues))
@@ -204,5 +208,5 @@ class QuotaCache:
         return find_active_condition(queue, self.flavors.keys(), self._checks, cycle)
 
 
-def _name(wire: Wire) -> str:
-    return find_text(wire, "metadata", "name")
+def _name(obj: JSONObject) -> str:
+    return find_text(obj, "metadata", "name")

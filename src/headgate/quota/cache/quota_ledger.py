@@ -1,27 +1,33 @@
-"""The quota ledger: usage in two trees, now and after all pending evictions.
+"""The quota ledger: which workload holds how much quota, summed up in two trees of ClusterQueues and Cohorts.
 
-``now`` counts all workloads that hold quota, evicted or not. ``ahead`` leaves out evicted workloads and counts claims:
-what a preemptor waits for while its victims end. An admission must fit both, so quota that was freed for a preemptor
-stays reserved for it (kueue#13797), and no workload is evicted for quota that is about to be free.
-``quota/preemption/targets.py`` chooses victims.
+The tree ``now`` counts all workloads that hold quota, evicted or not. The tree ``ahead`` is the state after all pending
+evictions: it leaves out evicted workloads and counts *claims*. A claim is the quota that a preemptor waits for while
+its victims end. An admission must fit in both trees, so quota that was freed for a preemptor stays reserved for it
+(kueue#13797), and no workload is evicted for quota that is about to be free. ``quota/preemption/targets.py`` chooses
+victims.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
 from headgate.quota.api.cluster_queue import ClusterQueue
-from headgate.quota.api.cohort import Cohort, FlavorResource, Usage
 from headgate.quota.api.quota_reservation import QuotaHolder
+from headgate.quota.api.resource_groups import Cohort, FlavorResource, Usage
 from headgate.quota.cache.occupancy import ClusterQueueOf, Occupancy
 from headgate.quota.cache.quota_tree import QuotaNode, QuotaTree
 
 
 class QuotaClaim(msgspec.Struct, frozen=True):
+    """The quota that a preemptor waits for while its victims end."""
+
     queue: str
     usage: Usage
+
+
+OnLimit = Callable[[QuotaHolder, int], None]
 
 
 def _no_cluster_queue(local_queue: str) -> str:
@@ -29,7 +35,8 @@ def _no_cluster_queue(local_queue: str) -> str:
 
 
 class QuotaLedger:
-    """``occupancy``: usage on nodes, including terminating pods whose quota was released."""
+    """``now`` and ``ahead``: the two trees. ``occupancy``: a third one with the usage on nodes, including terminating
+    pods whose quota was released. Workloads are named by ``namespace/name`` (``key``)."""
 
     def __init__(self, cluster_queue_of: ClusterQueueOf = _no_cluster_queue) -> None:
         self.now = QuotaTree()
@@ -38,6 +45,9 @@ class QuotaLedger:
         self._holders: dict[str, QuotaHolder] = {}
         self._by_queue: dict[str, dict[FlavorResource, dict[str, QuotaHolder]]] = {}
         self._claims: dict[str, QuotaClaim] = {}
+        self._with_limit: dict[str, dict[str, QuotaHolder]] = {}  # by queue
+        self.on_limit: OnLimit | None = None
+        """Called when a workload with a run-time limit gets (+1) or loses quota, or is evicted (-1)."""
 
     def get(self, key: str) -> QuotaHolder | None:
         return self._holders.get(key)
@@ -52,7 +62,8 @@ class QuotaLedger:
         return self._claims
 
     def tree_of(self, queue: str) -> str:
-        """The name of the tree that a queue belongs to: its root's, or ``/queue`` if it is alone."""
+        """The name of the tree that a queue belongs to: the name of its root cohort, or ``/queue`` for a queue without
+        a cohort."""
         node = self.now.queue(queue)
         if node is None:
             return f"/{queue}"
@@ -65,7 +76,7 @@ class QuotaLedger:
         return 0 if node is None else node.available(fr)
 
     def users(self, queue: str, frs: Iterable[FlavorResource]) -> Iterator[QuotaHolder]:
-        """The workloads that hold some of these in a queue and are not evicted; each once."""
+        """The workloads that hold some of these resources in a queue and are not evicted."""
         by_resource = self._by_queue.get(queue, {})
         found: dict[str, QuotaHolder] = {}
         for fr in frs:
@@ -76,6 +87,12 @@ class QuotaLedger:
         """All workloads that hold quota in a queue, by key."""
         found = {key: each for users in self._by_queue.get(queue, {}).values() for key, each in users.items()}
         return [found[key] for key in sorted(found)]
+
+    def with_limit(self, tree: str) -> Iterator[QuotaHolder]:
+        """The workloads in a tree that have a run-time limit and are not evicted."""
+        for queue, holders in self._with_limit.items():
+            if self.tree_of(queue) == tree:
+                yield from holders.values()
 
     def place_queue(self, queue: ClusterQueue) -> None:
         is_new = self.now.queue(queue.name) is None
@@ -106,17 +123,20 @@ class QuotaLedger:
         self.occupancy.remove_cohort(name)
 
     def put(self, holder: QuotaHolder) -> None:
-        """Replaces what a workload holds."""
+        """Sets the quota that a workload holds, in place of what it held before."""
         self._remove_holder(holder.key)
         self._holders[holder.key] = holder
-        by_resource = self._by_queue.setdefault(holder.queue, {})
         for fr in holder.usage:
-            by_resource.setdefault(fr, {})[holder.key] = holder
+            self._by_queue.setdefault(holder.queue, {}).setdefault(fr, {})[holder.key] = holder
+        if holder.ends_s is not None and not holder.is_evicted:
+            self._with_limit.setdefault(holder.queue, {})[holder.key] = holder
+            if self.on_limit is not None:
+                self.on_limit(holder, +1)
         self._count(holder, +1)
         self.occupancy.put(holder)
 
     def remove(self, key: str, *, keeps_pods: bool = False) -> QuotaHolder | None:
-        """``keeps_pods``: see ``occupancy.py``."""
+        """The workload holds no quota any more. ``keeps_pods``: see ``Occupancy.remove``."""
         self.occupancy.remove(key, keeps_pods=keeps_pods)
         return self._remove_holder(key)
 
@@ -124,13 +144,19 @@ class QuotaLedger:
         holder = self._holders.pop(key, None)
         if holder is None:
             return None
-        by_resource = self._by_queue[holder.queue]
-        for fr in holder.usage:
+        for fr in holder.usage:  # empty if all pods of the workload are reclaimable
+            by_resource = self._by_queue[holder.queue]
             del by_resource[fr][key]
             if not by_resource[fr]:
                 del by_resource[fr]
-        if not by_resource:
-            del self._by_queue[holder.queue]
+            if not by_resource:
+                del self._by_queue[holder.queue]
+        if holder.ends_s is not None and not holder.is_evicted:
+            del self._with_limit[holder.queue][key]
+            if not self._with_limit[holder.queue]:
+                del self._with_limit[holder.queue]
+            if self.on_limit is not None:
+                self.on_limit(holder, -1)
         self._count(holder, -1)
         return holder
 
@@ -144,10 +170,16 @@ class QuotaLedger:
             self._add(self.ahead, claim.queue, claim.usage, +1)
 
     def simulate_usage(self, queue: str, usage: Usage, sign: int) -> None:
-        """Adds usage for a simulation; the caller undoes it."""
+        """Adds usage to the tree ``ahead`` (+1) or subtracts it (-1), for a simulation; the caller undoes it."""
         self._add(self.ahead, queue, usage, sign)
 
+    def simulate_in_both(self, queue: str, usage: Usage, sign: int) -> None:
+        """The same in both trees."""
+        for tree in (self.now, self.ahead):
+            self._add(tree, queue, usage, sign)
+
     def fits(self, queue: str, usage: Usage) -> bool:
+        """Whether the usage fits in both trees."""
         nodes = (self.now.queue(queue), self.ahead.queue(queue))
         return all(node is not None and fits(node, usage) for node in nodes)
 
@@ -163,4 +195,5 @@ class QuotaLedger:
 
 
 def fits(node: QuotaNode, usage: Usage) -> bool:
+    """Whether this usage fits in the quota that is available to a ClusterQueue."""
     return all(amount <= node.available(fr) for fr, amount in usage.items() if amount)

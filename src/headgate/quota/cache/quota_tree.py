@@ -1,9 +1,10 @@
-"""The quota tree: ClusterQueues below Cohorts, the quota of each node, and its usage.
+"""The quota tree: ClusterQueues below Cohorts, the quota of each of them, and its usage.
 
-The arithmetic is Kueue's, with integers. The part of a node's quota that it lends (see its lending limit) adds to its
-parent's quota; usage beyond what it keeps adds to its parent's usage. A change of usage costs the depth of the tree,
-and a change of quotas the nodes on the path to the root. Cohorts in a cycle are disabled with everything below them.
-``quota/api/cohort.py`` has the quotas; ``quota_ledger.py`` knows which workload uses what.
+A *node* in this module is a ClusterQueue or a Cohort in the tree, not a node of the cluster. The arithmetic is Kueue's,
+with integers. The part of a node's quota that it may lend (see its lending limit) adds to its parent's quota; usage
+beyond the part that it does not lend adds to its parent's usage. A change of usage or quota updates only the nodes on
+the path to the root. Cohorts in a cycle are disabled with everything below them. ``quota/api/resource_groups.py`` has
+the quotas; ``quota_ledger.py`` knows which workload has which usage.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from headgate.quota.api.cohort import FlavorQuota, FlavorResource, Usage
+from headgate.quota.api.resource_groups import FlavorQuota, FlavorResource, Usage
 
 _NO_QUOTA: Final = FlavorQuota()
 
 
 class QuotaNode:
-    """A ClusterQueue or a Cohort. ``subtree``: the quota of the node and those below it, less what they do not lend."""
+    """A ClusterQueue or a Cohort. ``quotas``: its own quotas. ``subtree``: the sum of its own quota and of what its
+    children lend. ``usage``: its own usage, and the usage of its children beyond what they keep for themselves."""
 
     __slots__ = ("_height", "children", "is_queue", "name", "parent", "quotas", "subtree", "usage")
 
@@ -49,7 +51,7 @@ class QuotaNode:
         return self.quotas.get(fr, _NO_QUOTA)
 
     def local_quota(self, fr: FlavorResource) -> int:
-        """Kueue's local quota: what only those below may use, because it is not lent."""
+        """Kueue's local quota: the part that only the nodes below may use, because it is not lent."""
         limit = self.quota(fr).lending_limit
         return 0 if limit is None else max(0, self.subtree.get(fr, 0) - limit)
 
@@ -57,10 +59,11 @@ class QuotaNode:
         return max(0, self.local_quota(fr) - self.usage.get(fr, 0))
 
     def lendable(self, fr: FlavorResource) -> int:
+        """The part of its quota that it lends to its parent."""
         return self.subtree.get(fr, 0) - self.local_quota(fr)
 
     def usage_of_parent(self, fr: FlavorResource) -> int:
-        """The usage that counts in its parent."""
+        """The part of its usage that its parent counts as usage, too."""
         return max(0, self.usage.get(fr, 0) - self.local_quota(fr))
 
     def available(self, fr: FlavorResource) -> int:
@@ -81,16 +84,17 @@ class QuotaNode:
         limit = self.quota(fr).borrowing_limit
         return found if limit is None else min(found, self.subtree.get(fr, 0) + limit)
 
-    def borrows_with(self, fr: FlavorResource, more: int = 0) -> bool:
-        """Whether its usage plus ``more`` exceeds its own quota."""
-        return self.usage.get(fr, 0) + more > self.subtree.get(fr, 0)
+    def borrows_with(self, fr: FlavorResource, amount: int = 0) -> bool:
+        """Whether its usage plus ``amount`` exceeds its own quota."""
+        return self.usage.get(fr, 0) + amount > self.subtree.get(fr, 0)
 
     def is_within(self, frs: Iterable[FlavorResource]) -> bool:
+        """Whether its usage is within its own quota for all of these resources, so that it borrows none."""
         return not any(self.borrows_with(fr) for fr in frs)
 
     @property
     def height(self) -> int:
-        """The distance to the farthest leaf."""
+        """The distance to its deepest descendant."""
         if self._height is None:
             self._height = max((child.height + 1 for child in self.children.values()), default=0)
         return self._height
@@ -99,19 +103,19 @@ class QuotaNode:
         for each in self.path():
             each._height = None
 
-    def lowest_fitting_height(self, fr: FlavorResource, more: int) -> tuple[int, bool]:
-        """The height of the lowest node whose quota covers ``more``: 0 for the queue itself, the height of the whole
+    def lowest_fitting_height(self, fr: FlavorResource, amount: int) -> tuple[int, bool]:
+        """The height of the lowest node whose quota covers ``amount``: 0 for the queue itself, the height of the whole
         tree if no node does. The second value: whether that node is below the root."""
-        if self.parent is None or not self.borrows_with(fr, more):
+        if self.parent is None or not self.borrows_with(fr, amount):
             return 0, self.parent is not None
-        more -= self.local_available(fr)
-        top = self.parent
+        amount -= self.local_available(fr)
+        root = self.parent
         for node in self.parent.path():
-            if not node.borrows_with(fr, more):
+            if not node.borrows_with(fr, amount):
                 return node.height, node.parent is not None
-            more -= node.local_available(fr)
-            top = node
-        return top.height, False
+            amount -= node.local_available(fr)
+            root = node
+        return root.height, False
 
 
 class QuotaTree:
@@ -147,7 +151,7 @@ class QuotaTree:
 
     def place_cohort(self, name: str, parent: str, quotas: Mapping[FlavorResource, FlavorQuota]) -> None:
         self._defined.add(name)
-        self._set(self._cohort(name), parent, quotas)
+        self._set(self._get_or_create_cohort(name), parent, quotas)
 
     def remove_cohort(self, name: str) -> None:
         """Nodes below it stay: a cohort without an API object has no quota of its own and no parent."""
@@ -164,15 +168,27 @@ class QuotaTree:
     def cycle_of(self, name: str) -> tuple[str, ...]:
         """The cohorts of the cycle above this cohort; empty if its path leads to a root."""
         path: list[str] = []
-        at: str | None = name
-        while at:
-            if at in path:
-                cycle = path[path.index(at) :]
+        current: str | None = name
+        while current:
+            if current in path:
+                cycle = path[path.index(current) :]
                 start = cycle.index(min(cycle))
                 return (*cycle[start:], *cycle[:start])
-            path.append(at)
-            at = self._parents.get(at)
+            path.append(current)
+            current = self._parents.get(current)
         return ()
+
+    def without_usage(self, node: QuotaNode) -> QuotaTree:
+        """A new tree with the node and all nodes below it, and with their quotas."""
+        found = QuotaTree()
+        nodes = [node]
+        while nodes:
+            each = nodes.pop()
+            parent = "" if each is node or each.parent is None else each.parent.name
+            place = found.place_queue if each.is_queue else found.place_cohort
+            place(each.name, parent, each.quotas)
+            nodes.extend(each.children.values())
+        return found
 
     def queues_below(self, node: QuotaNode) -> Iterator[QuotaNode]:
         """The queues below a node, itself included; in the order of their names, cohort by cohort."""
@@ -187,7 +203,7 @@ class QuotaTree:
         self._detach(node)
         for fr in {*node.quotas, *quotas}:
             nominal = quotas[fr].nominal if fr in quotas else 0
-            _add(node.subtree, fr, nominal - node.quota(fr).nominal)
+            _add_amount(node.subtree, fr, nominal - node.quota(fr).nominal)
         node.quotas = quotas
         if not node.is_queue:
             self._parents.pop(node.name, None)
@@ -195,18 +211,19 @@ class QuotaTree:
                 self._parents[node.name] = parent
             cycle = (*cycle, *self.cycle_of(node.name))
         for name in dict.fromkeys(cycle):
-            self._attach_or_detach(self._cohort(name), self._parents.get(name, ""))
+            self._attach_or_detach(self._get_or_create_cohort(name), self._parents.get(name, ""))
         self._attach_or_detach(node, parent)
 
     def _attach_or_detach(self, node: QuotaNode, parent: str) -> None:
         """Attaches the node to its parent, or detaches it if it is part of a cycle."""
         if parent and (node.is_queue or node.name not in self.cycle_of(node.name)):
             if node.parent is None:
-                self._attach(node, self._cohort(parent))
+                self._attach(node, self._get_or_create_cohort(parent))
         else:
             self._detach(node)
 
     def _attach(self, node: QuotaNode, parent: QuotaNode) -> None:
+        """Adds the node to a parent, with its quota and usage."""
         node.parent = parent
         parent.children[_key(node)] = node
         parent.forget_heights()
@@ -214,6 +231,7 @@ class QuotaTree:
             self._propagate(parent, fr, node.lendable(fr), node.usage_of_parent(fr))
 
     def _detach(self, node: QuotaNode) -> None:
+        """Removes the node from its parent, with its quota and usage."""
         parent = node.parent
         if parent is None:
             return
@@ -226,15 +244,15 @@ class QuotaTree:
 
     def _propagate(self, node: QuotaNode, fr: FlavorResource, quota_delta: int, usage_delta: int) -> None:
         """Adds changes of quota and usage to a node, and what follows from them to the nodes above it."""
-        at: QuotaNode | None = node
-        while at is not None and (quota_delta or usage_delta):
-            lendable, borrowed = at.lendable(fr), at.usage_of_parent(fr)
-            _add(at.subtree, fr, quota_delta)
-            _add(at.usage, fr, usage_delta)
-            quota_delta, usage_delta = at.lendable(fr) - lendable, at.usage_of_parent(fr) - borrowed
-            at = at.parent
+        current: QuotaNode | None = node
+        while current is not None and (quota_delta or usage_delta):
+            lendable, borrowed = current.lendable(fr), current.usage_of_parent(fr)
+            _add_amount(current.subtree, fr, quota_delta)
+            _add_amount(current.usage, fr, usage_delta)
+            quota_delta, usage_delta = current.lendable(fr) - lendable, current.usage_of_parent(fr) - borrowed
+            current = current.parent
 
-    def _cohort(self, name: str) -> QuotaNode:
+    def _get_or_create_cohort(self, name: str) -> QuotaNode:
         node = self._cohorts.get(name)
         if node is None:
             node = self._cohorts[name] = QuotaNode(name, False)
@@ -245,10 +263,10 @@ class QuotaTree:
             self._cohorts.pop(node.name, None)
 
 
-def _add(amounts: dict[FlavorResource, int], fr: FlavorResource, more: int) -> None:
-    if not more:
+def _add_amount(amounts: dict[FlavorResource, int], fr: FlavorResource, amount: int) -> None:
+    if not amount:
         return
-    total = amounts.get(fr, 0) + more
+    total = amounts.get(fr, 0) + amount
     if total:
         amounts[fr] = total
     else:

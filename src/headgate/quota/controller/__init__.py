@@ -1,1 +1,1 @@
-"""The controller that feeds the engine and writes what it decides."""
+"""The controller that passes API objects to the quota engine and writes what the engine decides."""

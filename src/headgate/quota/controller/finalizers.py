@@ -1,8 +1,8 @@
 """The ``resource-in-use`` finalizer: protects objects that quota in use depends on.
 
-A ClusterQueue with reserved quota keeps it, and so does a flavor or an admission check that a ClusterQueue names. This
-module knows which objects have the finalizer and still need it; the controller watches and writes. A LocalQueue has
-none, as in Kueue: no quota is held in it.
+A ClusterQueue keeps the finalizer while quota is reserved in it; a flavor or an admission check keeps it while a
+ClusterQueue names it. This module knows which objects have the finalizer and still need it; the controller watches and
+writes. LocalQueues do not get the finalizer, as in Kueue.
 """
 
 from __future__ import annotations
@@ -64,17 +64,17 @@ class InUseFinalizers:
         has_finalizer, is_terminating = names.RESOURCE_IN_USE in known, protected in self._terminating
         if has_finalizer != is_terminating or (is_terminating and self.is_used(protected)):
             return None
-        wanted = (
+        desired = (
             [each for each in known if each != names.RESOURCE_IN_USE]
             if has_finalizer
             else [*known, names.RESOURCE_IN_USE]
         )
         precondition = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
-        body = {"metadata": {**precondition, "finalizers": wanted or None}}
+        body = {"metadata": {**precondition, "finalizers": desired or None}}
         return Patch(protected.resource, "", protected.name, body, how="merge")
 
     def response_received(self, protected: ProtectedObject, response: EffectResponse) -> None:
-        """Takes over the object from a response, unless the watch has shown a newer version or the deletion."""
+        """Applies the object of a response, unless the watch has shown a newer version or the deletion."""
         known = self._objects.get(protected)
         if known is None or resource_version_of(response.body) < resource_version_of(known):
             return  # the watch has shown a newer version

@@ -1,8 +1,8 @@
-"""Effects of the engine that are not written yet, by workload.
+"""Effects of the quota engine (``quota/engine.py``) that are not written to the API yet, by workload.
 
-The reason why a workload is pending changes often and no component acts on it, so such writes are delayed: only the
-last one is written, and none if the workload gets quota meanwhile. The condition of a preemptor that waits for its
-victims is not delayed, because a restarted engine reads it. ``quota_controller.py`` writes.
+The condition that says why a workload is pending changes often, and no component acts on it, so its writes are delayed:
+only the last one is written, and none if the workload gets quota meanwhile. The condition of a preemptor that waits for
+its victims is not delayed, because a restarted engine reads it. ``quota_controller.py`` writes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,14 @@ from headgate.quota import names
 from headgate.quota.effects import Admit, Effect, EmitWorkloadEvent, SetCondition
 
 STATUS_DELAY_S: Final = 0.5
-_DELAYED_REASONS: Final = frozenset((names.WAITING_FOR_QUOTA, names.EXCEEDS_MAX_QUOTA, names.NO_MATCHING_FLAVOR))
+_DELAYED_REASONS: Final = frozenset(
+    (
+        names.WAITING_FOR_QUOTA,
+        names.EXCEEDS_MAX_QUOTA,
+        names.NO_MATCHING_FLAVOR,
+        names.FIRST_IN_LINE_PROTECTED,
+    )
+)
 
 
 class PendingWrites:
@@ -31,7 +38,7 @@ class PendingWrites:
         return self._effects.get(key, ())
 
     def add(self, effects: Iterable[Effect]) -> dict[str, float]:
-        """Returns the workloads whose writes are due, and in how many seconds."""
+        """Adds effects. Returns, for each workload that has writes now, in how many seconds they are due."""
         due: dict[str, None] = {}
         for effect in effects:
             pending = self._effects.get(effect.key, [])

@@ -1,9 +1,10 @@
-"""The quota controller: watches queues and workloads, calls the engine, and writes its decisions.
+"""The quota controller: watches queues and workloads, calls the quota engine (``quota/engine.py``), and writes its
+decisions.
 
-Effects of the engine wait here by workload until they are written. The writes of one workload are sequential, those of
-different workloads parallel; the engine continues meanwhile, because it assumes its decisions. A write that the server
-rejects because the workload changed is dropped and decided again from the server's state. A write with an unknown
-outcome is resolved by reading the object.
+Effects of the engine wait here, by workload, until they are written. The writes of one workload are sequential, those
+of different workloads parallel; the engine continues meanwhile, because it assumes that its decisions are written. A
+write that the server rejects because the workload changed is dropped, and the engine decides again from the version on
+the server. A write with an unknown outcome is resolved by reading the object.
 """
 
 from __future__ import annotations
@@ -28,15 +29,17 @@ from headgate.controllers.framework.reconcile import (
     yield_each,
 )
 from headgate.kube.api_resources import LIMIT_RANGES, NAMESPACES, PODS, RUNTIME_CLASSES, APIResource
+from headgate.kube.decisions import Decided, ignore_decision
 from headgate.kube.object_meta import resource_version_of
 from headgate.quota import effects, names
 from headgate.quota.api.admission_checks import is_check_active
 from headgate.quota.api.local_queue import LocalQueue
 from headgate.quota.api.workload import Workload, usage_of
 from headgate.quota.controller import rejected_admissions
+from headgate.quota.controller.decisions import refused_decision, written_decisions
 from headgate.quota.controller.finalizers import PROTECTED, InUseFinalizers, ProtectedObject
 from headgate.quota.controller.pending_writes import PendingWrites
-from headgate.quota.controller.rejected_admissions import RejectedAdmissions
+from headgate.quota.controller.rejected_admissions import MAX_REQUEST_S, RejectedAdmissions, may_be_performed
 from headgate.quota.controller.workload_writes import workload_write
 from headgate.quota.engine import QuotaEngine, QuotaSettings
 from headgate.quota.kinds.names import (
@@ -59,7 +62,7 @@ _WATCHED: Final = (RESOURCE_FLAVORS, CLUSTER_QUEUES, COHORTS, LOCAL_QUEUES, WORK
 
 
 _POD_DEFAULTS: Final = {LIMIT_RANGES: frozenset({"spec.limits"}), RUNTIME_CLASSES: frozenset({"overhead"})}
-"""The kinds from which admission adds requests to pods."""
+"""The kinds from which the API server adds requests to pods when they are created, with the fields that are read."""
 
 
 _POD_FIELDS: Final = frozenset(
@@ -80,17 +83,17 @@ _POD_FIELDS: Final = frozenset(
 
 
 class _Cycle(msgspec.Struct, frozen=True):
-    """The key of the admission cycle."""
+    """The work-queue key of the admission cycle."""
 
 
 class _Writes(msgspec.Struct, frozen=True):
-    """The key of the pending writes of one workload."""
+    """The work-queue key of the pending writes of one workload."""
 
     key: str
 
 
 class _Reports(msgspec.Struct, frozen=True):
-    """The key of the status writes of queues."""
+    """The work-queue key of the writes of queue statuses."""
 
 
 _CYCLE: Final = _Cycle()
@@ -107,9 +110,12 @@ class QuotaController(Controller):
         settings: QuotaSettings,
         metrics: QuotaMetrics | None = None,
         warn: Callable[[str], None] = lambda text: None,
+        decided: Decided = ignore_decision,
     ) -> None:
-        """``warn`` is called once for each kind of problem with the reservations of pods."""
+        """``warn`` is called once for each kind of problem with the reservations of pods; ``decided`` for each decision
+        that was written."""
         self._warn: Final = warn
+        self._decided: Final = decided
         self._warned: Final[set[str]] = set()
         self._engine: Final = QuotaEngine(settings)
         self._watches_pods: Final = settings.starts_after_terminating
@@ -122,10 +128,11 @@ class QuotaController(Controller):
         self._pending_writes: Final = PendingWrites()
         self._rejections: Final = RejectedAdmissions()
         self._status_batches: Final = StatusBatches()
-        self._local_queues_of: Final[dict[str, dict[str, None]]] = {}  # local queues by cluster queue
+        self._local_queues_of: Final[dict[str, dict[str, None]]] = {}  # by ClusterQueue
         self._finalizers: Final = InUseFinalizers(self._engine, self._counters)
-        self._cluster_queue_of: Final[dict[str, str]] = {}  # the other way round
-        self._counted_in: Final[dict[str, str]] = {}  # in which cluster queue the waiting of a local queue are counted
+        self._cluster_queue_of: Final[dict[str, str]] = {}  # by LocalQueue
+        # By LocalQueue: the ClusterQueue that counts its pending workloads.
+        self._counted_in: Final[dict[str, str]] = {}
         self._applied: Final[dict[APIResource, Callable[[Object, float], Effects]]] = {
             RESOURCE_FLAVORS: self._engine.flavor_applied,
             CLUSTER_QUEUES: self._engine.cluster_queue_applied,
@@ -167,7 +174,7 @@ class QuotaController(Controller):
         pods = [WatchSpec(PODS, _POD_FIELDS)] if self._watches_pods else []
         return [*kinds, *defaults, *pods, WatchSpec(NAMESPACES, frozenset({"metadata.labels"}))]
 
-    # -- events in -------------------------------------------------------------------------------------------------
+    # -- watch events -------------------------------------------------------------------------------------------------
 
     def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
         if resource == WORKLOADS:
@@ -285,6 +292,7 @@ class QuotaController(Controller):
         return activity is not None and (shown[0].get("message") or "") != activity.message
 
     def _counted(self, workload: Workload | None) -> CountedWorkload | None:
+        """The workload as the counters count it; ``None`` if they do not."""
         if workload is None or workload.is_finished:
             return None
         if workload.holds_quota and workload.admission is not None:
@@ -296,7 +304,7 @@ class QuotaController(Controller):
         local = self._engine.cache.local_queues.get(workload.queue_key)
         return CountedWorkload(workload.queue_key, _counted_in(local), "waiting")
 
-    # -- work ------------------------------------------------------------------------------------------------------
+    # -- reconcilers --------------------------------------------------------------------------------------------------
 
     def reconcile(self, key: _Cycle | _Writes | _Reports | ProtectedObject, now_s: float) -> ReconcileSteps:
         match key:
@@ -306,11 +314,12 @@ class QuotaController(Controller):
             case _Writes(workload):
                 return (yield from self._write(workload, now_s))
             case _Reports():
-                return (yield from self._report(now_s))
+                return (yield from self._write_queue_statuses(now_s))
             case ProtectedObject():
                 return (yield from self._sync_finalizer(key))
 
     def _decide(self, now_s: float) -> Result:
+        """Runs the admission cycle and enqueues the writes that follow."""
         ready, began_s = len(self._engine.queue_manager.ready()), self._metrics.clock()
         decided = self._engine.run_cycle(now_s, rounds=max(_DECISIONS_PER_RUN // max(ready, 1), 1))
         if ready:
@@ -329,16 +338,24 @@ class QuotaController(Controller):
             self._pending_writes.drop(key)
             return Done()
         uid = workload["metadata"]["uid"]
-        wanted = [effect for effect in decided if effect.uid == uid]
-        if not wanted:
+        applicable = [effect for effect in decided if effect.uid == uid]
+        if not applicable:
             self._pending_writes.drop(key)
             return Done()
-        write, known = workload_write(workload, wanted, now_s), self._engine.workloads.get(key)
+        has_admission = any(isinstance(each, effects.Admit) for each in applicable)
+        if has_admission and not self._engine.may_write_admission(key):
+            return self._withdraw(key, applicable, now_s)
+        unanswered = self._rejections.find_open(key)
+        if has_admission and unanswered is not None:
+            return (yield from self._handle_rejection(key, applicable, unanswered.rejection, unanswered.decided_on))
+        write, known = workload_write(workload, applicable, now_s), self._engine.workloads.get(key)
         metadata = workload["metadata"]
         precondition = {"uid": uid, "resourceVersion": metadata["resourceVersion"]}
         response, decided_on = EffectResponse(200, workload, now_s), ObservedVersion.of(workload)
-        if write.spec is not None:
-            body = {"metadata": precondition, "spec": write.spec}
+        if write.spec is not None or write.metadata is not None:
+            body: Object = {"metadata": {**precondition, **(write.metadata or {})}}
+            if write.spec is not None:
+                body["spec"] = write.spec
             response = yield Patch(WORKLOADS, metadata["namespace"], metadata["name"], body, how="merge")
             if response.ok:
                 precondition = {**precondition, "resourceVersion": response.body["metadata"]["resourceVersion"]}
@@ -349,19 +366,27 @@ class QuotaController(Controller):
                 WORKLOADS, metadata["namespace"], metadata["name"], body, how="merge", subresource="status"
             )
         if not response.ok:
-            return (yield from self._handle_rejection(key, wanted, response, decided_on))
-        self._pending_writes.forget(key, wanted)
+            return (yield from self._handle_rejection(key, applicable, response, decided_on))
+        self._pending_writes.forget(key, applicable)
         self._rejections.forget(key)
         if known is not None:
-            self._metrics.effects_written(workload, known, wanted, response.now_s)
+            self._metrics.effects_written(workload, known, applicable, response.now_s)
+            for decision in written_decisions(known, applicable, response.now_s):
+                self._decided(decision)
         yield from yield_each(write.events)
         revision = response.body["metadata"]["resourceVersion"]
-        for effect in wanted:
+        for effect in applicable:
             self._engine.written(effect, int(revision) if revision.isdecimal() else 0)
         return Done([*self._observe(response.body, response.now_s), *self._enqueue_remaining(key)])
 
+    def _withdraw(self, key: str, decided: Effects, now_s: float) -> Result:
+        """Drops writes that a later version of the workload forbids. The engine decides again."""
+        self._pending_writes.forget(key, decided)
+        again = [effect for each in decided for effect in self._engine.refused(each, now_s)]
+        return Done([*self._enqueue_writes(again), *self._enqueue_remaining(key), Enqueue(_CYCLE)])
+
     def _observe(self, workload: Object, now_s: float, *, from_watch: bool = False) -> list[Enqueue]:
-        """Takes over a version of a workload from the watch or from a response."""
+        """Applies a version of a workload that the watch or a response shows."""
         key = _key(workload)
         known = self._workloads.get(key)
         is_known = known is not None and ObservedVersion.of(known).is_same(workload)
@@ -381,26 +406,54 @@ class QuotaController(Controller):
         return [Enqueue(each) for each in self._finalizers.terminating()]
 
     def _handle_rejection(
-        self, key: str, wanted: Effects, rejection: EffectResponse, decided_on: ObservedVersion
+        self, key: str, applicable: Effects, rejection: EffectResponse, decided_on: ObservedVersion
     ) -> Generator[Effect, EffectResponse, Result]:
         """Reads the workload. If it is another version, the engine decides again from it."""
         namespace, _, name = key.partition("/")
+        has_admission = any(isinstance(effect, effects.Admit) for effect in applicable)
+        if has_admission and may_be_performed(rejection):
+            self._rejections.keep_open(key, rejection, decided_on)
         live = yield Get(WORKLOADS, namespace, name)
         if not live.ok and not live.missing:
             return RequeueWithBackoff(rejection.message)
         until_s = None
         if live.ok and not rejection.conflict and decided_on.is_same(live.body):
             # The request was lost, rejected, or failed: it is retried with back-off.
-            has_admission = any(isinstance(effect, effects.Admit) for effect in wanted)
             if not has_admission or rejection.status == UNREACHABLE:
                 return RequeueWithBackoff(rejection.message)
+            unanswered = self._rejections.find_open(key)
+            if unanswered is not None:
+                changed = yield self._pending_patch(key, live, rejection.message)
+                remaining_s = unanswered.sent_s + MAX_REQUEST_S - live.now_s
+                if changed.conflict or changed.missing:
+                    return RequeueWithBackoff(rejection.message)
+                if not changed.ok and remaining_s > 0:
+                    return RequeueWithBackoff(rejection.message, [Enqueue(_Writes(key), remaining_s)])
+                live = changed if changed.ok else live
             until_s = live.now_s + self._rejections.backoff_s(key)
             yield rejected_admissions.rejected_event(live.body, rejection.message)
-        self._pending_writes.forget(key, wanted)
+            known = self._engine.workloads.get(key)
+            if known is not None:
+                self._decided(refused_decision(known, rejected_admissions.REASON, rejection.message))
+        self._rejections.close(key)
+        self._pending_writes.forget(key, applicable)
         enqueues = list(self._observe(live.body, live.now_s)) if live.ok else []
-        for effect in wanted:
+        for effect in applicable:
             enqueues += self._enqueue_writes(self._engine.refused(effect, live.now_s, until_s))
         return Done([*enqueues, *self._enqueue_remaining(key), Enqueue(_CYCLE)])
+
+    def _pending_patch(self, key: str, live: EffectResponse, reason: str) -> Patch:
+        """Changes the version of the workload, so that an admission that is still in progress is rejected."""
+        metadata = live.body["metadata"]
+        text = self._rejections.pending_text(key, reason)
+        pending = effects.SetCondition(
+            key, metadata["uid"], names.QUOTA_RESERVED, False, names.PENDING_EVALUATION, text
+        )
+        body = {
+            "metadata": {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]},
+            "status": workload_write(live.body, [pending], live.now_s).status,
+        }
+        return Patch(WORKLOADS, metadata["namespace"], metadata["name"], body, how="merge", subresource="status")
 
     def _enqueue_remaining(self, key: str) -> list[Enqueue]:
         return [Enqueue(_Writes(key), self._pending_writes.after_s(key))] if key in self._pending_writes else []
@@ -413,21 +466,21 @@ class QuotaController(Controller):
         if response.ok:
             self._finalizers.response_received(protected, response)
             return Done([Enqueue(protected)])
-        # The watch reports what changed meanwhile.
+        # If the object changed, the watch shows it and enqueues it again.
         return Done() if response.missing or response.conflict else RequeueWithBackoff(response.message)
 
-    def _report(self, now_s: float) -> ReconcileSteps:
-        wanted = {}
+    def _write_queue_statuses(self, now_s: float) -> ReconcileSteps:
+        patches = {}
         for queue_ref in self._status_batches.take(is_busy=bool(self._pending_writes)):
             patch = self._status_patch(queue_ref, now_s)
             if patch is not None:
-                wanted[queue_ref] = patch
-        responses = (yield ParallelRequests(tuple(wanted.values()))).parts if wanted else ()
+                patches[queue_ref] = patch
+        responses = (yield ParallelRequests(tuple(patches.values()))).parts if patches else ()
         error = ""
-        for queue_ref, each in zip(wanted, responses, strict=True):
+        for queue_ref, each in zip(patches, responses, strict=True):
             known = self._queues.get(queue_ref)
             if each.ok and known is not None and resource_version_of(each.body) >= resource_version_of(known):
-                self._queues[queue_ref] = each.body  # else it was deleted or changed meanwhile
+                self._queues[queue_ref] = each.body  # otherwise the watch has shown a newer version
             if not each.ok and not each.missing and not each.conflict:
                 self._status_batches.add([queue_ref])
                 error = each.message

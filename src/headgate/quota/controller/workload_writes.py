@@ -1,4 +1,4 @@
-"""Converts effects of the engine into status patches and Events of a Workload, with Kueue's reasons and messages.
+"""Converts effects of the quota engine into patches and Events of a Workload, with Kueue's reasons and messages.
 
 All effects of one workload become one write. It is based on the known object and names its version, so that the server
 rejects it if another client wrote meanwhile; the engine then decides again.
@@ -19,8 +19,9 @@ from headgate.kube.schema import GroupVersionKind
 from headgate.kube.timestamps import format_time
 from headgate.quota import effects, names
 from headgate.quota.api.eviction_stats import reason_with_cause, with_eviction
-from headgate.quota.api.workload import Admission, AdmissionCheckState
+from headgate.quota.api.workload import Admission, AdmissionCheckState, read_workload
 from headgate.quota.cache.occupancy import WAIT_OVER_REASONS
+from headgate.quota.controller.activation_writes import activation_write
 from headgate.quota.kinds.names import STORED
 
 Object = dict[str, Any]
@@ -31,16 +32,17 @@ _MAX_MESSAGE: Final = 1024
 
 
 class WorkloadWrite(msgspec.Struct, frozen=True):
-    """``status`` and ``spec`` are merge patches; None: no change."""
+    """``status``, ``spec`` and ``metadata`` are merge patches; None: no change."""
 
     status: Object | None
     spec: Object | None
     events: tuple[out.EmitEvent, ...]
+    metadata: Object | None = None
 
 
-def workload_write(workload: Object, wanted: Sequence[effects.Effect], now_s: float) -> WorkloadWrite:
+def workload_write(workload: Object, applicable: Sequence[effects.Effect], now_s: float) -> WorkloadWrite:
     builder = _WorkloadWriteBuilder(workload, now_s)
-    for effect in wanted:
+    for effect in applicable:
         builder.add(effect)
     return builder.build()
 
@@ -51,7 +53,8 @@ class _WorkloadWriteBuilder:
         self._now = format_time(now_s)
         self._status: Object = {}
         self._conditions: list[Object] = (workload.get("status") or {}).get("conditions") or []
-        self._is_deactivated = False
+        self._spec: Object = {}
+        self._metadata: Object = {}
         self._events: list[out.EmitEvent] = []
 
     def add(self, effect: effects.Effect) -> None:
@@ -80,15 +83,16 @@ class _WorkloadWriteBuilder:
                     _check(each, self._status_field("admissionChecks")) for each in checks
                 ]
             case effects.Deactivate():
-                self._is_deactivated = True
+                self._spec["active"] = False
+            case effects.ConsumeActivationLabels(_, _, is_enabled, _):
+                self._consume_labels(is_enabled)
             case effects.EmitWorkloadEvent(_, _, is_warning, reason, message):
                 self._emit("Warning" if is_warning else "Normal", reason, message)
 
     def build(self) -> WorkloadWrite:
         if self._conditions != ((self._workload.get("status") or {}).get("conditions") or []):
             self._status["conditions"] = self._conditions
-        spec = {"active": False} if self._is_deactivated else None
-        return WorkloadWrite(self._status or None, spec, tuple(self._events))
+        return WorkloadWrite(self._status or None, self._spec or None, tuple(self._events), self._metadata or None)
 
     def _admit(self, admission: Admission, is_admitted: bool, waited_s: float) -> None:
         queue = admission.cluster_queue
@@ -130,6 +134,16 @@ class _WorkloadWriteBuilder:
             at = format_time(effect.requeue_at_s)
             self._status["requeueState"] = {"count": effect.requeue_count, "requeueAt": at}
         self._emit("Normal", f"EvictedDueTo{reason}", effect.message)
+
+    def _consume_labels(self, is_enabled: bool) -> None:
+        """Performs the transition that this version of the workload shows."""
+        workload = read_workload(self._workload)
+        if isinstance(workload, str):
+            return  # the engine reports what is invalid, and asks again when it is valid
+        write = activation_write(self._workload, workload, is_enabled)
+        self._spec.update(write.spec)
+        self._metadata.update(write.metadata)
+        self._events += write.events
 
     def _forget_deactivation(self) -> None:
         """Removes the cause of the deactivation, so that it does not apply again after a reactivation."""

@@ -1,27 +1,36 @@
-"""The admission cycle: rounds that nominate the head of every queue and admit, or preempt for, what fits together.
+"""The admission cycle: rounds that nominate the head of every queue, and then admit it or evict others for it.
 
-In a round each head is nominated with the usage at its start, then processed in order: less borrowing, higher priority,
-longer wait. Each admission counts before the next entry. Rounds continue without waiting for writes until no head is
-left; trees are independent. Since a round sees one workload per queue, a queue may lend quota in one round and reclaim
-it in the next. The borrower's admission is then withdrawn before it is written, which saves an admission and an
-eviction; a workload is withdrawn at most once per cycle, with all later admissions of its queue, so the order holds.
-``nomination.py`` nominates.
+In a round all heads are nominated with the usage at the start of the round, then processed in order: less borrowing,
+higher priority, longer wait. Each admission counts for the entries after it. Rounds follow each other without waiting
+for writes until no head is left. The queues of different trees (a root cohort with all queues below it) do not affect
+each other.
+
+A round considers one workload per queue, so a queue may lend quota in one round and reclaim it in the next. The
+borrower's admission is then *withdrawn*: it is undone before it is written, which saves an admission and an eviction. A
+workload is withdrawn at most once per cycle, and together with all later admissions of its queue, so that the order of
+the queue is kept. ``nomination.py`` nominates.
+
+Parked workloads register these topics: ``("tree", tree)``: quotas of the tree changed; ``("freed", tree, flavor,
+resource)``: quota was released; ``("borrowed", tree, flavor, resource)``: another queue began to borrow it;
+``("reserved", tree)``: a queue no longer reserves quota in a round; ``("line", queue)``: another workload is the first
+in the line of a queue, or it needs no protection any more (``line_protection.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
 from headgate.quota import names
 from headgate.quota.api.cluster_queue import ClusterQueue
-from headgate.quota.api.cohort import FlavorResource, Usage
 from headgate.quota.api.quota_reservation import QuotaHolder
 from headgate.quota.api.resource_flavor import ResourceFlavor
+from headgate.quota.api.resource_groups import FlavorResource, Usage
 from headgate.quota.cache.occupancy import describe_terminating
 from headgate.quota.cache.quota_ledger import QuotaClaim, QuotaLedger, fits
 from headgate.quota.cycle.last_assignments import LastAssignments
+from headgate.quota.cycle.line_protection import LineProtection, WorkloadDelay
 from headgate.quota.cycle.nomination import Nomination, can_reduce_counts, nominate
 from headgate.quota.effects import Admit, Effect, EmitWorkloadEvent, Evict, SetCondition
 from headgate.quota.flavors.assignment import Assignment, AssignmentMode
@@ -32,6 +41,8 @@ from headgate.waiting.queueing_hints import ClusterEventWithHint, Topic
 
 
 class UnwrittenAdmissions:
+    """The admissions of the present cycle, which are not written to the API yet and can be withdrawn."""
+
     def __init__(self) -> None:
         self._by_queue: dict[str, dict[str, PendingWorkload]] = {}  # in the order of admission
         self._effect_of: dict[str, int] = {}
@@ -44,12 +55,12 @@ class UnwrittenAdmissions:
 
     def withdrawable(self, victims: Iterable[QuotaHolder]) -> frozenset[str]:
         """The keys of the victims whose admission can be withdrawn. The cost is proportional to the victims."""
-        wanted: dict[str, set[str]] = {}
+        victims_by_queue: dict[str, set[str]] = {}
         for holder in victims:
             if holder.key in self._effect_of:
-                wanted.setdefault(holder.queue, set()).add(holder.key)
+                victims_by_queue.setdefault(holder.queue, set()).add(holder.key)
         found: set[str] = set()
-        for queue, keys in wanted.items():
+        for queue, keys in victims_by_queue.items():
             for key in reversed(self._by_queue[queue]):
                 if key not in keys or key in self._withdrawn:
                     break
@@ -57,7 +68,7 @@ class UnwrittenAdmissions:
         return frozenset(found)
 
     def withdraw(self, key: str, queue: str) -> tuple[PendingWorkload, int]:
-        """Returns the workload to put back in its queue, and the index of its effect."""
+        """Returns the workload, which the caller adds to its queue again, and the index of its effect."""
         self._withdrawn.add(key)
         return self._by_queue[queue].pop(key), self._effect_of.pop(key)
 
@@ -72,6 +83,8 @@ OnWithdrawn = Callable[[PendingWorkload], None]
 
 
 class CycleEntry(msgspec.Struct, frozen=True):
+    """The head of a queue in a round, with its nomination."""
+
     pending: PendingWorkload
     queue: ClusterQueue
     nomination: Nomination
@@ -83,6 +96,8 @@ class CycleEntry(msgspec.Struct, frozen=True):
 
 
 class AdmissionCycle:
+    """Its state is kept between cycles: claims, reported reasons, and where flavor searches stopped."""
+
     def __init__(
         self,
         ledger: QuotaLedger,
@@ -99,19 +114,21 @@ class AdmissionCycle:
         self._on_admitted = on_admitted
         self._on_withdrawn = on_withdrawn
         self._last_assignments = LastAssignments()
-        self._reported: dict[str, PendingReason] = {}
-        self._effects: list[Effect | None] = []  # None: withdrawn
+        self._line_protection = LineProtection(ledger, queue_manager, queues, flavors)
+        self._reported: dict[str, PendingReason] = {}  # by workload: the reason that was last written
+        self._effects: list[Effect | None] = []  # None: a withdrawn admission
         self._unwritten = UnwrittenAdmissions()
-        self._rejoined: set[str] = set()  # queues in which an admission was withdrawn in this round
-        self._held_for_round: list[tuple[str, Usage]] = []
+        self._queues_with_withdrawal: set[str] = set()  # in this round
+        self._reserved_in_round: list[tuple[str, Usage]] = []
         self._claimants: dict[str, str] = {}  # by queue: the workload that has a claim
         self._skipped: list[CycleEntry] = []
-        self._decisions = 0
-        self._has_progressed = False
+        self._decisions = 0  # the number of decisions so far
+        self._has_progressed = False  # whether this round made a decision or continued a flavor search
 
     def run(self, now_s: float, rounds: int | None = None) -> list[Effect]:
         """Runs rounds until no queue has a head to try, or at most ``rounds`` rounds."""
         rounds_left = -1 if rounds is None else rounds
+        self._line_protection.wake_after_later_starts(now_s)
         while rounds_left and (ready := self._queue_manager.ready()):
             trees: dict[str, list[str]] = {}
             for name in ready:
@@ -126,43 +143,56 @@ class AdmissionCycle:
         self._unwritten = UnwrittenAdmissions()
         return [each for each in effects if each is not None]
 
+    def quotas_changed(self) -> None:
+        """Quotas, flavors or options of queues changed."""
+        self._line_protection.reset()
+
+    def find_delay(self, pending: PendingWorkload, now_s: float) -> WorkloadDelay | None:
+        """Why the workload may not get the quota that there is for it now. Nothing is changed."""
+        spec = self._queues.get(pending.queue)
+        if spec is None or self._ledger.claim_of(pending.key) is not None or self._is_preempting(pending):
+            return None
+        nomination = nominate(self._ledger, spec, self._flavors, pending.workload, pending.order_s)
+        _, delays = self._line_protection.avoid_delay(pending, nomination, now_s)
+        return delays[0] if delays else None
+
     def forget(self, key: str) -> None:
-        """Drops all state of a workload that changed, was deleted, or left its queue."""
+        """Drops all state of a workload that was admitted, changed, was deleted, or left its queue."""
         self._drop_claim_of(key)
         self._queue_manager.release_head(key)
         self._last_assignments.forget(key)
         self._reported.pop(key, None)
 
     def _round(self, tree: str, ready: Iterable[str], now_s: float) -> None:
-        self._wake_held_queues()
-        holding = [name for name in self._queue_manager.holding_place() if self._ledger.tree_of(name) == tree]
-        entries = [entry for name in (*ready, *holding) if (entry := self._nominate_head(name)) is not None]
+        self._wake_after_reservations()
+        reserving = [name for name in self._queue_manager.reserving_queues() if self._ledger.tree_of(name) == tree]
+        entries = [entry for name in (*ready, *reserving) if (entry := self._nominate_head(name)) is not None]
         self._skipped, self._has_progressed = [], False
-        self._rejoined.clear()
+        self._queues_with_withdrawal.clear()
         for entry in sorted(entries, key=lambda each: each.order):
-            if (
-                entry.queue.name not in self._rejoined
-            ):  # else its first is another one: it is looked at in the next round
+            # After a withdrawal another workload may be the head of the queue: the next round nominates it.
+            if entry.queue.name not in self._queues_with_withdrawal:
                 self._process(entry, now_s)
-        for queue, usage in self._held_for_round:
+        for queue, usage in self._reserved_in_round:
             self._ledger.simulate_usage(queue, usage, -1)
-        self._held_for_round.clear()
+        self._reserved_in_round.clear()
         if not self._has_progressed:
-            self._give_up()
+            self._park_skipped()
+        self._line_protection.wake_after_later_starts(now_s)
 
-    def _give_up(self) -> None:
+    def _park_skipped(self) -> None:
         """Parks the skipped workloads of a round without progress: the next round would skip them again."""
         for entry in self._skipped:
             tree = self._ledger.tree_of(entry.queue.name)
             usage = entry.nomination.assignment.usage
-            topics: list[Topic] = [("tree", tree), ("held", tree), *(("freed", tree, *fr) for fr in sorted(usage))]
+            topics: list[Topic] = [("tree", tree), ("reserved", tree), *(("freed", tree, *fr) for fr in sorted(usage))]
             wakers = tuple(ClusterEventWithHint(topic) for topic in topics)
             self._queue_manager.park(entry.pending, PendingReason(names.WAITING_FOR_QUOTA, NO_LONGER_FITS), wakers)
 
-    def _wake_held_queues(self) -> None:
-        """Wakes workloads that waited for queues which held quota in a round and no longer do."""
-        trees = {self._ledger.tree_of(name) for name in self._queue_manager.released_places()}
-        self._queue_manager.wake([("held", tree) for tree in sorted(trees)])
+    def _wake_after_reservations(self) -> None:
+        """Wakes workloads that waited because other queues reserved quota in each round and no longer do."""
+        trees = {self._ledger.tree_of(name) for name in self._queue_manager.no_longer_reserving()}
+        self._queue_manager.wake([("reserved", tree) for tree in sorted(trees)])
 
     def _nominate_head(self, queue: str) -> CycleEntry | None:
         pending, spec = self._queue_manager.head(queue), self._queues.get(queue)
@@ -170,12 +200,13 @@ class AdmissionCycle:
             return None
         claimant = self._claimants.get(queue, pending.key)
         if claimant != pending.key:
-            self._drop_claim_of(claimant)  # another workload comes first; the freed quota belongs to the queue
+            self._drop_claim_of(claimant)  # another workload is the head now: the freed quota is for the queue
         return CycleEntry(pending, spec, self._nominate(pending, spec))
 
     def _claim(self, pending: PendingWorkload, usage: Usage) -> None:
         self._ledger.claim(pending.key, QuotaClaim(pending.queue, usage))
         self._claimants[pending.queue] = pending.key
+        self._queue_manager.wake([("line", pending.queue)])
 
     def _drop_claim_of(self, key: str) -> None:
         claim = self._ledger.claim_of(key)
@@ -190,7 +221,7 @@ class AdmissionCycle:
         self._queue_manager.wake([("freed", tree, *fr) for fr in sorted(claim.usage)])
 
     def _nominate(self, pending: PendingWorkload, spec: ClusterQueue) -> Nomination:
-        """Nominates the workload without its own claim, because the claimed quota is for it."""
+        """Nominates the workload as if it had no claim, because the claimed quota is for this workload itself."""
         claim = self._ledger.claim_of(pending.key)
         self._ledger.claim(pending.key, None)
         tried = self._last_assignments.start(pending.key)
@@ -199,14 +230,18 @@ class AdmissionCycle:
         return found
 
     def _process(self, entry: CycleEntry, now_s: float) -> None:
+        """Acts on the nomination of a head: admits it, evicts others for it, or lets it wait."""
         key = entry.pending.key
         claim = self._ledger.claim_of(key)
         self._ledger.claim(key, None)
         is_stale = any(self._is_evicted(target) for target in entry.nomination.targets)
         if is_stale:
             entry = CycleEntry(entry.pending, entry.queue, self._nominate(entry.pending, entry.queue))
+        entry, delays = (entry, []) if claim is not None else self._avoid_delay(entry, now_s)
         assignment, targets = entry.nomination.assignment, entry.nomination.targets
         match assignment.mode:
+            case _ if delays:
+                self._hold_back(entry, delays)
             case AssignmentMode.FIT if self._ledger.fits(entry.queue.name, assignment.usage):
                 self._admit(entry, now_s)
             case AssignmentMode.PREEMPT if targets and self._would_fit(entry):
@@ -214,9 +249,9 @@ class AdmissionCycle:
             case AssignmentMode.DEFERRED:
                 self._defer(entry, claim)
             case AssignmentMode.PREEMPT if not targets and not is_stale:
-                self._refuse(entry, names.WAITING_FOR_QUOTA, self._keep_place(entry))
+                self._reject(entry, names.WAITING_FOR_QUOTA, self._reserve_capacity(entry))
             case AssignmentMode.NO_FIT if not is_stale:
-                self._refuse(entry, assignment.pending_reason or names.NO_MATCHING_FLAVOR)
+                self._reject(entry, assignment.pending_reason or names.NO_MATCHING_FLAVOR)
             case _:
                 self._skip(entry, claim)
         if claim is not None and self._ledger.claim_of(key) is None:
@@ -226,17 +261,32 @@ class AdmissionCycle:
         pending, assignment = entry.pending, entry.nomination.assignment
         workload = pending.workload
         usage = {fr: amount for fr, amount in assignment.usage.items() if amount}
-        self._decide()
+        self._count_decision()
         self.forget(pending.key)
         self._queue_manager.remove(pending.key)
         cycle_order = len(self._effects)
         terminating = self._ledger.occupancy.terminating_ahead(pending.queue, usage, now_s)
-        holder = QuotaHolder(pending.key, workload.uid, pending.queue, usage, workload.priority, pending.order_s, now_s)
-        self._ledger.put(msgspec.structs.replace(holder, cycle_order=cycle_order, is_waiting=terminating is not None))
+        is_waiting = terminating is not None
+        ends_s = self._line_protection.limit_end_s(pending, assignment, now_s, waits_for_pods=is_waiting)
+        self._ledger.put(
+            QuotaHolder(
+                pending.key,
+                workload.uid,
+                pending.queue,
+                usage,
+                workload.priority,
+                pending.order_s,
+                now_s,
+                cycle_order=cycle_order,
+                is_waiting=is_waiting,
+                ends_s=ends_s,
+                grace_s=workload.grace_s if ends_s is not None else 0,
+            )
+        )
         self._unwritten.add(pending, cycle_order)
         self._wake_reclaimers(pending.queue, usage)
         is_admitted = self._on_admitted(pending, assignment)
-        since_s = max(workload.created_s, _since_s(pending))
+        since_s = max(workload.created_s, _requeued_s(pending))
         admission = assignment.admission(pending.queue)
         waits_for = "" if terminating is None else describe_terminating(terminating)
         waited_s = max(now_s - since_s, 0.0)
@@ -268,12 +318,13 @@ class AdmissionCycle:
                 Evict(holder.key, holder.uid, names.BY_PREEMPTION, message, target.reason, pending.key)
             )
         if self._ledger.fits(pending.queue, assignment.usage):
-            self._admit(entry, now_s)  # it fits now; the workload it was reserved for gets the victims' quota
+            # In quota that is free now; the workload that had a claim to it gets the quota of the victims.
+            self._admit(entry, now_s)
             return
         self._claim(pending, assignment.usage)
         evicted = len(targets) - len(withdrawable)
         awaited = f"the preemption of {evicted} workload(s)" if evicted else RELEASE_OF_EVICTED
-        self._wait_for_others(
+        self._wait_for_evicted(
             entry, PendingReason(names.WAITING_FOR_PREEMPTED, f"{assignment.message}. Pending {awaited}")
         )
 
@@ -284,50 +335,80 @@ class AdmissionCycle:
         self._ledger.remove(holder.key)
         self._on_withdrawn(pending)
         self._queue_manager.add(pending)
-        self._rejoined.add(holder.queue)
+        self._queues_with_withdrawal.add(holder.queue)
         tree = self._ledger.tree_of(holder.queue)
         self._queue_manager.wake([("freed", tree, *fr) for fr in sorted(holder.usage)])
 
     def _defer(self, entry: CycleEntry, claim: QuotaClaim | None) -> None:
-        """The workload fits when evicted workloads have ended. A preemptor keeps its claim to their quota; another
-        workload holds the quota only for this round."""
+        """The workload fits when evicted workloads have ended. A preemptor keeps its claim to their quota; for another
+        workload the quota is reserved only in this round."""
         usage, message = entry.nomination.assignment.usage, entry.nomination.assignment.message
         if claim is not None or entry.pending.is_preemptor:
             self._claim(entry.pending, usage)
             reason = PendingReason(names.WAITING_FOR_PREEMPTED, message)
-            self._wait_for_others(
-                entry, self._reported.get(entry.pending.key) or _shown_reason(entry.pending) or reason
+            self._wait_for_evicted(
+                entry, self._reported.get(entry.pending.key) or _written_reason(entry.pending) or reason
             )
             return
-        self._hold_for_a_round(entry.queue.name, usage)
-        self._wait_for_others(entry, PendingReason(names.WAITING_FOR_QUOTA, f"{message}. Pending {RELEASE_OF_EVICTED}"))
+        self._reserve_in_round(entry.queue.name, usage)
+        self._wait_for_evicted(
+            entry, PendingReason(names.WAITING_FOR_QUOTA, f"{message}. Pending {RELEASE_OF_EVICTED}")
+        )
 
-    def _wait_for_others(self, entry: CycleEntry, reason: PendingReason) -> None:
-        self._decide()
+    def _wait_for_evicted(self, entry: CycleEntry, reason: PendingReason) -> None:
+        self._count_decision()
         self._queue_manager.hold_head(entry.pending, reason, self._waking_events(entry), is_sticky=True)
         self._set_pending_reason(entry.pending, reason)
 
-    def _refuse(self, entry: CycleEntry, reason_name: str, keeps_place: bool = False) -> None:
+    def _avoid_delay(self, entry: CycleEntry, now_s: float) -> tuple[CycleEntry, list[WorkloadDelay]]:
+        """The head with a nomination that delays no protected workload. If there is none: the delays, by flavor. Quota
+        that other heads reserve in this round counts as free: the next round has these reservations no more."""
+        if not self._queue_manager.protecting_queues() or self._is_preempting(entry.pending):
+            return entry, []
+        for queue, usage in self._reserved_in_round:
+            self._ledger.simulate_usage(queue, usage, -1)
+        nomination, delays = self._line_protection.avoid_delay(entry.pending, entry.nomination, now_s)
+        for queue, usage in self._reserved_in_round:
+            self._ledger.simulate_usage(queue, usage, +1)
+        return CycleEntry(entry.pending, entry.queue, nomination), delays
+
+    def _is_preempting(self, pending: PendingWorkload) -> bool:
+        """Whether workloads were evicted for it, maybe by an earlier process, and it is still its turn."""
+        return pending.is_preemptor and self._queue_manager.stays_head(pending.key)
+
+    def _hold_back(self, entry: CycleEntry, delays: Sequence[WorkloadDelay]) -> None:
+        """Parks a workload for which there is quota, because it would delay the first in the line of a queue."""
+        pending, tree = entry.pending, self._ledger.tree_of(entry.queue.name)
+        topics = dict.fromkeys(topic for delay in delays for topic in delay.topics(tree))
+        wakers = (*self._waking_events(entry), *map(ClusterEventWithHint, topics))
+        reason = PendingReason(names.FIRST_IN_LINE_PROTECTED, delays[0].message)
+        self._count_decision()
+        self._last_assignments.forget(pending.key)
+        self._queue_manager.park(pending, reason, wakers)
+        self._set_pending_reason(pending, reason)
+
+    def _reject(self, entry: CycleEntry, reason_name: str, is_reserving: bool = False) -> None:
+        """Parks the workload, unless the next round continues or restarts its search for a flavor."""
         assignment = entry.nomination.assignment
         reason = PendingReason(reason_name, assignment.message)
-        if self._queue_manager.is_ready(entry.queue.name):  # else it only kept its place
+        if self._queue_manager.is_ready(entry.queue.name):  # otherwise it is in this round only to reserve quota
             if self._last_assignments.continues(entry.pending.key, assignment, reason):
                 self._has_progressed = True
                 return
             if self._last_assignments.restarts(entry.pending.key):
                 self._has_progressed = True
                 return
-            self._decide()
+            self._count_decision()
         reason = self._last_assignments.first_reason(entry.pending.key) or reason
-        self._queue_manager.park(entry.pending, reason, self._waking_events(entry, is_refused=True), keeps_place)
+        self._queue_manager.park(entry.pending, reason, self._waking_events(entry, is_rejected=True), is_reserving)
         self._set_pending_reason(entry.pending, reason)
 
-    def _decide(self) -> None:
+    def _count_decision(self) -> None:
         self._has_progressed = True
         self._decisions += 1
 
     def _skip(self, entry: CycleEntry, claim: QuotaClaim | None) -> None:
-        """Another workload took the quota in this round. The next round continues the flavor search."""
+        """Another workload got the quota in this round. The next round continues the flavor search."""
         self._ledger.claim(entry.pending.key, claim)
         if self._last_assignments.skipped(entry.pending.key, entry.nomination.assignment, self._decisions):
             self._has_progressed = True
@@ -335,27 +416,28 @@ class AdmissionCycle:
         if claim is None:
             self._set_pending_reason(entry.pending, PendingReason(names.WAITING_FOR_QUOTA, NO_LONGER_FITS))
 
-    def _keep_place(self, entry: CycleEntry) -> bool:
-        """Holds the quota in this round, for a queue that cannot always reclaim what it lends."""
+    def _reserve_capacity(self, entry: CycleEntry) -> bool:
+        """Reserves the quota of a head that has no preemption targets in this round, if its queue cannot always reclaim
+        what it lends (as in Kueue). Returns whether it did."""
         if entry.queue.preemption.reclaim_within_cohort == names.ANY:
             return False
         node = self._ledger.ahead.queue(entry.queue.name)
         if node is None:
             return False
-        kept: dict[FlavorResource, int] = {}
+        reserved: dict[FlavorResource, int] = {}
         for fr, amount in entry.nomination.assignment.usage.items():
             quota, limit = node.quota(fr), None
             if not entry.nomination.assignment.borrow:
                 limit = quota.nominal
             elif quota.borrowing_limit is not None:
                 limit = quota.nominal + quota.borrowing_limit
-            kept[fr] = amount if limit is None else max(0, min(amount, limit - node.usage.get(fr, 0)))
-        self._hold_for_a_round(entry.queue.name, kept)
+            reserved[fr] = amount if limit is None else max(0, min(amount, limit - node.usage.get(fr, 0)))
+        self._reserve_in_round(entry.queue.name, reserved)
         return True
 
-    def _hold_for_a_round(self, queue: str, usage: Usage) -> None:
+    def _reserve_in_round(self, queue: str, usage: Usage) -> None:
         self._ledger.simulate_usage(queue, usage, +1)
-        self._held_for_round.append((queue, usage))
+        self._reserved_in_round.append((queue, usage))
 
     def _is_evicted(self, target: PreemptionTarget) -> bool:
         holder = self._ledger.get(target.holder.key)
@@ -372,21 +454,20 @@ class AdmissionCycle:
             self._ledger.simulate_usage(target.holder.queue, target.holder.usage, +1)
         return found
 
-    def _waking_events(self, entry: CycleEntry, is_refused: bool = False) -> RegisteredEvents:
-        """The events that may help: a missing resource becomes free in the tree, or quotas change.
+    def _waking_events(self, entry: CycleEntry, is_rejected: bool = False) -> RegisteredEvents:
+        """The events after which an attempt is useful: a missing resource becomes free in the tree, or quotas change.
 
-        ``is_refused``: no evicted workload is about to release quota. Then a queue that never preempts needs the whole
+        ``is_rejected``: no evicted workload is about to release quota. Then a queue that never preempts needs the whole
         request, and the head of a StrictFIFO queue is also tried when another queue borrows what it may reclaim."""
         tree, name = self._ledger.tree_of(entry.queue.name), entry.queue.name
         short = self._last_assignments.shortage_of(entry.pending.key, entry.nomination.assignment)
         policy = entry.queue.preemption
-        never_preempts = (policy.within_cluster_queue, policy.reclaim_within_cohort) == (names.NEVER, names.NEVER)
         smallest: dict[str, int] = {}
-        if is_refused and never_preempts and not can_reduce_counts(entry.pending.workload):
+        if is_rejected and not policy.is_allowed and not can_reduce_counts(entry.pending.workload):
             for pod_set in entry.nomination.assignment.pod_sets:
                 for resource, amount in pod_set.requests.items():
                     smallest[resource] = min(amount, smallest.get(resource, amount))
-        reclaims = is_refused and entry.queue.is_strict and policy.reclaim_within_cohort != names.NEVER
+        reclaims = is_rejected and entry.queue.is_strict and policy.reclaim_within_cohort != names.NEVER
         return (
             ClusterEventWithHint(("tree", tree)),
             *(ClusterEventWithHint(("borrowed", tree, *fr)) for fr in sorted(short) if reclaims),
@@ -413,16 +494,17 @@ class AdmissionCycle:
         self._effects.append(EmitWorkloadEvent(pending.key, uid, True, reason.reason, reason.message))
 
     def path(self, queue: str) -> str:
+        """The path from the root cohort to the queue, for messages."""
         node = self._ledger.now.queue(queue)
         listed = [queue] if node is None else [each.name for each in node.path()]
         return "/" + "/".join(reversed(listed))
 
 
-def _shown_reason(pending: PendingWorkload) -> PendingReason | None:
+def _written_reason(pending: PendingWorkload) -> PendingReason | None:
     shown = pending.workload.conditions.get(names.QUOTA_RESERVED)
     return PendingReason(shown.reason, shown.message) if shown is not None and pending.is_preemptor else None
 
 
-def _since_s(pending: PendingWorkload) -> float:
+def _requeued_s(pending: PendingWorkload) -> float:
     requeued = pending.workload.conditions.get(names.REQUEUED)
     return 0.0 if requeued is None else requeued.since_s

@@ -1,8 +1,8 @@
 """State of pending workloads between rounds: where the flavor search stopped, and what was missing.
 
-A search that stopped at a flavor which was then taken continues behind it in the next round. If it finds nothing there,
-and another workload was only faster, it starts again at the first flavor. Pod sets are at different flavors, so a
-search may return to an earlier state; there it ends. The state is dropped when the workload is no longer pending.
+A search that stopped at a flavor continues after it in the next round, if another workload got that flavor's quota in
+the same round. If no later flavor has quota, it starts again at the first flavor. Each pod set is at its own flavor, so
+a search may return to an earlier state; then it ends. The state is dropped when the workload is no longer pending.
 ``admission_cycle.py`` uses it.
 """
 
@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headgate.quota.api.cohort import FlavorResource
+from headgate.quota.api.resource_groups import FlavorResource
 from headgate.quota.flavors.assignment import Assignment
 from headgate.quota.queues.queue_manager import PendingReason
 
 Tried = tuple[Mapping[str, int], ...]
+"""For each pod set, by resource, the index of the last flavor that was tried; -1 if all flavors were tried."""
 
 
 class LastAssignments:
+    """The state of each workload, by its key (``namespace/name``)."""
+
     def __init__(self) -> None:
         self._tried: dict[str, Tried] = {}
         self._shortages: dict[str, frozenset[FlavorResource]] = {}
@@ -37,7 +40,8 @@ class LastAssignments:
         return tried
 
     def continues(self, key: str, assignment: Assignment, reason: PendingReason) -> bool:
-        """Records that the search has found nothing so far, and the reason. Returns whether flavors are left."""
+        """Records that no flavor had quota so far, and the reason. Returns whether the search continues with the
+        remaining flavors."""
         visited = self._visited.setdefault(key, [])
         if not assignment.has_flavors_left or assignment.tried in visited:
             return False
@@ -48,12 +52,12 @@ class LastAssignments:
         return True
 
     def first_reason(self, key: str) -> PendingReason | None:
-        """The reason of the first part of a search: later parts do not try all flavors."""
+        """The reason that the first round of a search found: later rounds do not try all flavors."""
         return self._first_reasons.get(key)
 
     def skipped(self, key: str, assignment: Assignment, decisions: int) -> bool:
-        """Records that another workload took the quota. Returns whether the search continues: not if no decision was
-        made since it was skipped before, because it would repeat itself."""
+        """Records that another workload got the quota. Returns whether the search continues. It does not if no decision
+        was made since the workload was last skipped, because the search would have the same result."""
         continues = assignment.has_flavors_left and self._decisions_at_skip.get(key) != decisions
         self._decisions_at_skip[key] = decisions
         if continues:
@@ -62,13 +66,14 @@ class LastAssignments:
         return continues
 
     def restarts(self, key: str) -> bool:
+        """Whether the search starts again at the first flavor, because the workload was skipped."""
         return key in self._was_skipped
 
     def shortage_of(self, key: str, assignment: Assignment) -> frozenset[FlavorResource]:
-        """The missing resources of all parts of a search."""
+        """The missing resources of all rounds of a search."""
         return self._shortages.get(key, frozenset()) | assignment.short_of
 
     def forget(self, key: str) -> None:
         self._was_skipped.discard(key)
-        for remembered in (self._tried, self._shortages, self._visited, self._first_reasons, self._decisions_at_skip):
-            remembered.pop(key, None)
+        for by_key in (self._tried, self._shortages, self._visited, self._first_reasons, self._decisions_at_skip):
+            by_key.pop(key, None)

@@ -1,8 +1,9 @@
 """Nomination of one workload: its flavor assignment, the victims it needs, and partial admission.
 
-The workload is nominated in full if possible, otherwise with fewer pods if it allows partial admission. Pod sets shrink
-together, each in proportion to its range, by binary search; like Kueue, it assumes that fewer pods always fit better.
-The ledger is left unchanged; ``admission_cycle.py`` acts on the result.
+The workload is nominated with all pods if possible, otherwise with fewer pods if it allows partial admission. The
+counts of all pod sets are reduced together, in proportion to the difference of count and minimum count. A binary search
+finds the largest counts; like Kueue's, it assumes that fewer pods never fit worse. The ledger is left unchanged;
+``admission_cycle.py`` acts on the result.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import TypeVar
 import msgspec
 
 from headgate.quota.api.cluster_queue import ClusterQueue
-from headgate.quota.api.cohort import FlavorResource
 from headgate.quota.api.resource_flavor import ResourceFlavor
+from headgate.quota.api.resource_groups import FlavorResource
 from headgate.quota.api.workload import Workload
 from headgate.quota.cache.quota_ledger import QuotaLedger
 from headgate.quota.flavors.assignment import Assignment, AssignmentMode
@@ -27,7 +28,7 @@ Found = TypeVar("Found")
 
 
 def can_reduce_counts(workload: Workload) -> bool:
-    return any(_slack(workload))
+    return any(_reducible_counts(workload))
 
 
 def min_counts(workload: Workload) -> list[int]:
@@ -35,14 +36,14 @@ def min_counts(workload: Workload) -> list[int]:
 
 
 def find_largest_counts(workload: Workload, attempt: Callable[[Sequence[int]], Found | None]) -> Found | None:
-    """What ``attempt`` finds for the largest counts for which it finds something, full counts excepted."""
-    slack = _slack(workload)
-    total = sum(slack)
+    """The result of ``attempt`` for the largest reduced counts for which it is not None."""
+    reducible = _reducible_counts(workload)
+    total = sum(reducible)
     full = [workload.count_of(each) for each in workload.pod_sets]
     low, high, best = 0, total + 1, None
     while low < high:
         middle = (low + high) // 2
-        found = attempt([count - less * middle // total for count, less in zip(full, slack, strict=True)])
+        found = attempt([count - less * middle // total for count, less in zip(full, reducible, strict=True)])
         if found is None:
             low = middle + 1
         else:
@@ -50,11 +51,13 @@ def find_largest_counts(workload: Workload, attempt: Callable[[Sequence[int]], F
     return best
 
 
-def _slack(workload: Workload) -> list[int]:
+def _reducible_counts(workload: Workload) -> list[int]:
     return [max(0, workload.count_of(each) - each.effective_min_count) for each in workload.pod_sets]
 
 
 class Nomination(msgspec.Struct, frozen=True):
+    """A flavor assignment, and the workloads that would have to be evicted for it."""
+
     assignment: Assignment
     targets: tuple[PreemptionTarget, ...] = ()
 
@@ -67,7 +70,8 @@ def nominate(
     order_s: float,
     tried: LastTriedFlavors = (),
 ) -> Nomination:
-    """``order_s``: the queue order time of the workload. The caller has removed the workload's own claim."""
+    """Nominate a workload. ``order_s``: the time that orders the workload in its queue. ``tried``: where an earlier
+    search for flavors stopped. The caller has removed the workload's own claim from the ledger."""
     now, ahead = ledger.now.queue(queue.name), ledger.ahead.queue(queue.name)
     if now is None or ahead is None:
         return Nomination(Assignment())
@@ -82,7 +86,9 @@ def nominate(
         assignment = assigner.assign(workload, counts, tried)
         if assignment.mode != AssignmentMode.PREEMPT:
             return Nomination(assignment)
-        needs = msgspec.structs.replace(preemptor, usage=assignment.usage, needs=assignment.needs_preemption)
+        needs = msgspec.structs.replace(
+            preemptor, usage=assignment.usage, needs=assignment.flavor_resources_needing_preemption
+        )
         return Nomination(assignment, find_targets(ledger, needs))
 
     full = attempt(())
@@ -96,7 +102,8 @@ def nominate(
     part = find_largest_counts(workload, attempt_part)
     if part is not None:
         return part
-    # The full counts may exceed the maximum quota, so that nothing is short; quota for the minimum is enough.
+    # If the full counts exceed the maximum quota, no shortage is reported for them. A new attempt is useful when there
+    # is quota for the minimum counts, so their shortage is recorded.
     short = attempt(min_counts(workload)).assignment.short_of
     return msgspec.structs.replace(full, assignment=msgspec.structs.replace(full.assignment, short_of_minimum=short))
 

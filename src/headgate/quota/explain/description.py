@@ -1,7 +1,7 @@
 """Describes one workload in words and in formatted amounts, for the terminal or as JSON.
 
-The description combines the workload's conditions with the engine's current result (``explanation.py``): its state,
-what blocks it, the shortage per flavor with its holders, the workloads whose end would help, and the next step.
+The description combines the workload's conditions with the quota engine's current result (``explanation.py``): its
+state, what blocks it, the shortage per flavor with its holders, the workloads whose end would help, and the next step.
 ``jobs/explanation.py`` explains why a job has no Workload.
 """
 
@@ -16,13 +16,15 @@ from headgate.kube.resource_amounts import amount_text
 from headgate.kube.timestamps import format_time
 from headgate.quota import names
 from headgate.quota.api.workload import Workload, read_workload
+from headgate.quota.cycle.line_protection import WorkloadDelay
 from headgate.quota.engine import QuotaEngine
 from headgate.quota.explain.explanation import QuotaShortage, WorkloadExplanation, explain_workload
 from headgate.quota.explain.remedies import QuotaRemedy, find_remedy
 from headgate.quota.explain.workload_list import QueuePositions, WorkloadOwner, owners_of, state_of, state_reason
 from headgate.quota.flavors.assignment import FlavorCandidate, GranularMode
 
-Wire = Mapping[str, Any]
+JSONObject = Mapping[str, Any]
+"""An API object, or a part of one, as decoded JSON."""
 
 _VERDICTS: Final = {
     GranularMode.NO_FIT: "no",
@@ -72,9 +74,10 @@ class CheckDescription(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class WorkloadDescription(msgspec.Struct, frozen=True, omit_defaults=True):
-    """``position``: how many workloads of its LocalQueue come before it, ``place``: of its ClusterQueue. ``said``:
-    reason and message of its conditions. ``found``: why no flavors can be assigned now. ``flavors``: its assignment, by
-    pod set and resource. ``enders``: workloads whose end would be enough."""
+    """``position``: how many workloads of its LocalQueue come before it, ``position_in_cluster_queue``: of its
+    ClusterQueue. ``said``: reason and message of its conditions. ``found``: why it gets no quota now. ``flavors``: its
+    assignment, by pod set and resource. ``enders``: workloads whose end would be enough. ``would_delay``: the first in
+    line of a queue, if that is protected and the workload would delay it."""
 
     namespace: str
     name: str
@@ -86,7 +89,7 @@ class WorkloadDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     priority: int = 0
     created: str = ""
     position: int | None = None
-    place: int | None = None
+    position_in_cluster_queue: int | None = msgspec.field(default=None, name="place")
     behind: str = ""
     said: tuple[str, str] = ("", "")
     gates: tuple[str, ...] = ()
@@ -96,23 +99,26 @@ class WorkloadDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     lacks: tuple[ShortageDescription, ...] = ()
     would_evict: tuple[str, ...] = ()
     enders: tuple[str, ...] = ()
+    would_delay: str = ""
     found: str = ""
     checks: tuple[CheckDescription, ...] = ()
     next: tuple[str, ...] = ()
 
 
-def describe_workload(engine: QuotaEngine, wire: Wire, knows_positions: bool, now_s: float) -> WorkloadDescription:
+def describe_workload(engine: QuotaEngine, obj: JSONObject, knows_positions: bool, now_s: float) -> WorkloadDescription:
     """``knows_positions``: whether the engine knows all workloads that are pending or hold quota; if not, only the
     conditions of the workload are described."""
-    metadata = wire.get("metadata") or {}
-    workload = read_workload(wire)
+    metadata = obj.get("metadata") or {}
+    workload = read_workload(obj)
     if isinstance(workload, str):
         text = f"it is not valid: {workload}"
         return WorkloadDescription(
-            metadata.get("namespace", ""), metadata.get("name", ""), "pending", text, owners_of(wire)
+            metadata.get("namespace", ""), metadata.get("name", ""), "pending", text, owners_of(obj)
         )
     state = state_of(workload)
-    found = explain_workload(engine, workload.key) if knows_positions else WorkloadExplanation(workload.key, "Unknown")
+    found = WorkloadExplanation(workload.key, "Unknown")
+    if knows_positions:
+        found = explain_workload(engine, workload.key, now_s)
     remedy = find_remedy(engine, workload.key, now_s) if found.state == "Pending" else QuotaRemedy()
     local = engine.cache.local_queues.get(workload.queue_key)
     position = QueuePositions(engine).position_of(workload.key) if knows_positions and state == "pending" else None
@@ -121,7 +127,7 @@ def describe_workload(engine: QuotaEngine, wire: Wire, knows_positions: bool, no
         workload.name,
         "evicted" if workload.is_evicted and workload.holds_quota else state,
         "",
-        owners_of(wire),
+        owners_of(obj),
         workload.queue,
         workload.admission.cluster_queue
         if workload.admission is not None
@@ -143,6 +149,7 @@ def describe_workload(engine: QuotaEngine, wire: Wire, knows_positions: bool, no
         tuple(map(_describe_shortage, found.shortages)),
         found.would_evict,
         remedy.workloads_to_end,
+        "" if found.delay is None else found.delay.first.key,
         found.message,
         tuple(
             CheckDescription(each.name, each.state, each.message, format_time(each.since_s) if each.since_s else "")
@@ -191,7 +198,7 @@ def _summarize(
         shown = workload.conditions[names.WAITING_FOR_TERMINATING_PODS]
         step = (
             "the terminating pods have to end, or quota has to grow; each pod is waited for until three seconds after "
-            "its deletion timestamp, and at most --max-wait-for-terminating-pods after it was told to end"
+            "its deletion timestamp, and for at most --max-wait-for-terminating-pods"
         )
         queue = description.cluster_queue
         return f"it is admitted by ClusterQueue {queue}, and its pods do not start yet: {shown.message}", [step]
@@ -212,6 +219,9 @@ def _summarize_pending(
     description: WorkloadDescription, workload: Workload, found: WorkloadExplanation, remedy: QuotaRemedy
 ) -> tuple[str, list[str]]:
     if not workload.is_active:
+        if workload.is_marked:
+            step = f"headgate resume has to be run for its job, or the job labelled {names.ACTIVATE}=true"
+            return f"it is deactivated by the label {names.DEACTIVATE}", [step]
         return "it is deactivated: spec.active is false", ["spec.active has to be set to true"]
     if description.gates:
         listed = ", ".join(description.gates)
@@ -226,10 +236,10 @@ def _summarize_pending(
     if found.state == "Unknown":
         return f"it waits for quota: {description.said[1] or 'no controller has processed it yet'}", []
     before = (
-        f", {description.place} before it"
-        if description.place
+        f", {description.position_in_cluster_queue} before it"
+        if description.position_in_cluster_queue
         else ""
-        if description.place is None
+        if description.position_in_cluster_queue is None
         else ", first in line"
     )
     summary = f"it waits for quota in ClusterQueue {found.queue}{before}"
@@ -237,6 +247,7 @@ def _summarize_pending(
 
 
 def _fixes(description: WorkloadDescription) -> Iterator[str]:
+    """What the user can do about a queue that does not exist or does not admit workloads."""
     if not description.local_queue:
         yield "the job has to name its queue with the label kueue.x-k8s.io/queue-name"
     elif not description.cluster_queue:
@@ -247,16 +258,20 @@ def _fixes(description: WorkloadDescription) -> Iterator[str]:
 
 
 def _steps(description: WorkloadDescription, found: WorkloadExplanation, remedy: QuotaRemedy) -> Iterator[str]:
+    """What has to happen before the workload gets quota."""
     if description.behind:
         yield f"{description.behind}, the first of a StrictFIFO queue, has to be admitted before it"
-    elif description.place:
-        yield f"{description.place} before it in ClusterQueue {found.queue} are considered first"
+    elif description.position_in_cluster_queue:
+        yield f"{description.position_in_cluster_queue} before it in ClusterQueue {found.queue} are considered first"
     if remedy.uncovered:
         listed = ", ".join(remedy.uncovered)
         yield (
             f"no resource group of ClusterQueue {found.queue} covers {listed}: "
             f"spec.resourceGroups has to cover it with quota, or the job must not ask for it"
         )
+        return
+    if found.delay is not None:
+        yield _step_behind(found.delay)
         return
     if found.would_evict:
         yield f"it may preempt {_listed(found.would_evict)}"
@@ -267,6 +282,19 @@ def _steps(description: WorkloadDescription, found: WorkloadExplanation, remedy:
     if evicted:
         yield f"{_listed(list(evicted))} have to end; they are being evicted"
     yield from _remedies(description, found, remedy, bool(evicted))
+
+
+def _step_behind(delay: WorkloadDelay) -> str:
+    """What helps a workload that would delay the first in line of a queue."""
+    first, queue = delay.first.key, delay.first.queue
+    steps = [f"workload {first}, the first in line of ClusterQueue {queue}, has to get quota before it"]
+    if delay.not_before_s is not None:
+        end = format_time(delay.not_before_s)
+        steps.append(
+            f"its job needs a maximum execution time that ends, with the grace period of its pods, before {end}"
+        )
+    steps.append(f"the annotation {names.DEQUEUE_STRATEGY} of ClusterQueue {queue} has to be removed")
+    return "; or ".join(steps)
 
 
 def _remedies(
@@ -303,7 +331,7 @@ def _remedies(
 def _describe_mismatch(attempts: Sequence[FlavorCandidate]) -> str:
     """The next step if no quota is missing."""
     if any(each.mode == GranularMode.FIT for each in attempts):
-        return "there is room for it now: check that a quota controller runs"
+        return "there is free quota for it now: check that a quota controller runs"
     return "no flavor of the queue matches it: its node selector, its resources or the queue's flavors have to change"
 
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import msgspec
 
-from headgate.quota.api.cohort import FlavorResource
+from headgate.quota.api.resource_groups import FlavorResource
 from headgate.quota.cache.quota_ledger import QuotaLedger
+from headgate.quota.cycle.line_protection import WorkloadDelay
 from headgate.quota.cycle.nomination import nominate
 from headgate.quota.engine import QuotaEngine
 from headgate.quota.flavors.assignment import FlavorCandidate
 from headgate.quota.queues.queue_manager import PendingReason
 
 
-class QuotaShare(msgspec.Struct, frozen=True):
+class HeldQuota(msgspec.Struct, frozen=True):
     """How much of a quota a workload holds, or waits for while its victims end."""
 
     key: str
@@ -27,20 +28,22 @@ class QuotaShare(msgspec.Struct, frozen=True):
 
 
 class QuotaShortage(msgspec.Struct, frozen=True):
-    """Of one resource in one flavor: what is ``available`` to the queue now and at most, and its holders in the whole
-    tree, the largest first. ``remedies.py`` finds what would help."""
+    """A shortage of one resource in one flavor. ``asked``: what the workload requests; ``available``: what the queue
+    may use now; ``most``: what it may use if nothing else is in use. ``held_by``: the holders in the whole tree, the
+    largest first. ``remedies.py`` finds what would help."""
 
     flavor: str
     resource: str
     asked: int
     available: int
     most: int
-    held_by: tuple[QuotaShare, ...]
+    held_by: tuple[HeldQuota, ...]
 
 
 class WorkloadExplanation(msgspec.Struct, frozen=True):
     """``position``: how many come before it in its queue; None if it is in none. ``behind``: the head of a StrictFIFO
-    queue, if the workload waits for it. ``message``: why no flavors can be assigned, in Kueue's words."""
+    queue, if the workload waits for it. ``delay``: if there is quota for it, why it may not get it before the first in
+    line of a queue. ``message``: why it gets no quota; if no flavors can be assigned, in Kueue's words."""
 
     key: str
     state: str
@@ -49,13 +52,14 @@ class WorkloadExplanation(msgspec.Struct, frozen=True):
     behind: str = ""
     reason: PendingReason | None = None
     attempts: tuple[tuple[str, FlavorCandidate], ...] = ()
-    """Pod sets by name, each with one flavor that was looked at."""
+    """Each flavor that was tried, with the name of its pod set."""
     shortages: tuple[QuotaShortage, ...] = ()
     would_evict: tuple[str, ...] = ()
     message: str = ""
+    delay: WorkloadDelay | None = None
 
 
-def explain_workload(engine: QuotaEngine, key: str) -> WorkloadExplanation:
+def explain_workload(engine: QuotaEngine, key: str, now_s: float) -> WorkloadExplanation:
     problem = engine.cache.problems.get(("Workload", key))
     holder, pending = engine.ledger.get(key), engine.queue_manager.get(key)
     if holder is not None:
@@ -67,11 +71,12 @@ def explain_workload(engine: QuotaEngine, key: str) -> WorkloadExplanation:
         state = "NotFound" if known is None else "Finished" if known.is_finished else "Inadmissible"
         return WorkloadExplanation(key, state, reason=engine.queue_manager.pending_reason(key))
     queue = engine.cache.queues[pending.queue]
-    line = [each.key for each in engine.queue_manager.pending(pending.queue)]
+    in_order = [each.key for each in engine.queue_manager.pending(pending.queue)]
     claim = engine.ledger.claim_of(key)
     engine.ledger.claim(key, None)
     found = nominate(engine.ledger, queue, engine.cache.flavors, pending.workload, pending.order_s)
     engine.ledger.claim(key, claim)
+    delay = engine.find_delay(key, now_s)
     asked: dict[FlavorResource, int] = {}
     for pod_set in found.assignment.pod_sets:
         for attempt in (each for group in pod_set.groups for each in group):
@@ -81,15 +86,16 @@ def explain_workload(engine: QuotaEngine, key: str) -> WorkloadExplanation:
         key,
         "Pending",
         pending.queue,
-        line.index(key),
-        line[0] if queue.is_strict and line[0] != key else "",
+        in_order.index(key),
+        in_order[0] if queue.is_strict and in_order[0] != key else "",
         engine.queue_manager.pending_reason(key),
         tuple(
             (pod_set.name, each) for pod_set in found.assignment.pod_sets for group in pod_set.groups for each in group
         ),
         tuple(_shortage(engine.ledger, pending.queue, fr, asked[fr]) for fr in sorted(asked)),
-        tuple(target.holder.key for target in found.targets),
-        found.assignment.message,
+        tuple(target.holder.key for target in found.targets) if delay is None else (),
+        found.assignment.message if delay is None else delay.message,
+        delay,
     )
 
 
@@ -99,11 +105,11 @@ def _shortage(ledger: QuotaLedger, queue: str, fr: FlavorResource, asked: int) -
     most = 0 if now is None else now.potential_available(fr)
     queues = [] if now is None else [each.name for each in ledger.now.queues_below(now.root)]
     holders = [each for name in queues for each in ledger.held_in(name) if each.usage.get(fr)]
-    shares = [QuotaShare(each.key, each.queue, each.usage[fr], each.is_evicted) for each in holders]
-    shares += [
-        QuotaShare(key, claim.queue, claim.usage[fr], is_claim=True)
+    held = [HeldQuota(each.key, each.queue, each.usage[fr], each.is_evicted) for each in holders]
+    held += [
+        HeldQuota(key, claim.queue, claim.usage[fr], is_claim=True)
         for key, claim in sorted(ledger.claims().items())
         if claim.queue in queues and claim.usage.get(fr)
     ]
-    shares.sort(key=lambda each: (-each.amount, each.key))
-    return QuotaShortage(*fr, asked, available, most, tuple(shares))
+    held.sort(key=lambda each: (-each.amount, each.key))
+    return QuotaShortage(*fr, asked, available, most, tuple(held))

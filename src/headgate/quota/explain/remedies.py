@@ -1,8 +1,8 @@
-"""Finds what would give a workload quota, workloads that end or more quota, by dry runs on copies of the engine.
+"""Finds what would give a workload quota: other workloads that end, or larger quotas.
 
-Each remedy is applied to a fresh copy of the engine, followed by a cycle with all other pending workloads, and is
-reported only if the workload is admitted. The search is for single calls such as ``headgate explain``: a copy costs as
-much as the whole engine.
+The search uses dry runs on copies of the quota engine (``quota/engine.py``). Each remedy is applied to a fresh copy, an
+admission cycle with all other pending workloads runs there, and the remedy is reported only if this cycle admits the
+workload. The search is for single calls such as ``headgate explain``: a copy costs as much as the whole engine.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, Final
 import msgspec
 
 from headgate.quota import names
-from headgate.quota.api.cohort import FlavorResource
 from headgate.quota.api.quota_reservation import QuotaHolder
+from headgate.quota.api.resource_groups import FlavorResource
 from headgate.quota.cycle.nomination import nominate
 from headgate.quota.effects import Admit
 from headgate.quota.engine import QuotaEngine
@@ -24,7 +24,7 @@ from headgate.quota.queues.queue_manager import PendingWorkload
 
 _MAX_STEPS: Final = 200
 _MAX_WORKLOADS_TO_END: Final = 10
-"""A longer list of workloads that would have to end is no advice."""
+"""A longer list of workloads that would have to end does not help users."""
 
 
 class QuotaGrowth(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ class QuotaRemedy(msgspec.Struct, frozen=True):
 
 
 class QuotaDryRun:
-    """A copy of all mutable state for one attempt. Frozen values are shared."""
+    """A copy of the quota engine, to which one remedy is applied. Frozen values are shared."""
 
     def __init__(self, engine: QuotaEngine) -> None:
         shared: dict[int, Any] = {id(each): each for each in _frozen(engine)}
@@ -59,7 +59,7 @@ class QuotaDryRun:
         """Whether the workload is admitted by the next cycle."""
         return any(isinstance(each, Admit) and each.key == key for each in self.engine.run_cycle(now_s))
 
-    def grow(self, growth: Iterable[QuotaGrowth], now_s: float) -> None:
+    def raise_quotas(self, growth: Iterable[QuotaGrowth], now_s: float) -> None:
         for each in growth:
             queue, fr = self.engine.cache.queues[each.queue], (each.flavor, each.resource)
             quota = msgspec.structs.replace(queue.quotas[fr], nominal=each.needed)
@@ -135,10 +135,12 @@ def _never_fits(engine: QuotaEngine, pending: PendingWorkload, now_s: float) -> 
 
 
 def _missing(engine: QuotaEngine, pending: PendingWorkload) -> Iterator[tuple[FlavorResource, int]]:
+    """The amounts that exceed the available quota, by flavor and resource. For a resource without an assigned flavor
+    the first matching flavor counts."""
     asked: dict[FlavorResource, int] = {}
     group_of = engine.cache.queues[pending.queue].group_of
     for pod_set in _nominated_pod_sets(engine, pending):
-        firsts = [_first_that_suits(pod_set, at) for at in range(len(pod_set.groups))]
+        firsts = [_first_matching_flavor(pod_set, index) for index in range(len(pod_set.groups))]
         for resource, amount in pod_set.requests.items():
             chosen = pod_set.flavors.get(resource)
             flavor = chosen.flavor if chosen is not None else ""
@@ -153,8 +155,10 @@ def _missing(engine: QuotaEngine, pending: PendingWorkload) -> Iterator[tuple[Fl
             yield fr, amount - available
 
 
-def _first_that_suits(pod_set: PodSetAssignment, at: int) -> str:
-    return next((each.flavor for each in pod_set.groups[at] if each.pending_reason != names.NO_MATCHING_FLAVOR), "")
+def _first_matching_flavor(pod_set: PodSetAssignment, group_index: int) -> str:
+    return next(
+        (each.flavor for each in pod_set.groups[group_index] if each.pending_reason != names.NO_MATCHING_FLAVOR), ""
+    )
 
 
 def _find_growth(engine: QuotaEngine, key: str, now_s: float) -> tuple[QuotaGrowth, ...]:
@@ -170,19 +174,19 @@ def _find_growth(engine: QuotaEngine, key: str, now_s: float) -> tuple[QuotaGrow
             before = engine.cache.queues[pending.queue].quotas[fr].nominal
             so_far = needed[fr].needed if fr in needed else before
             needed[fr] = QuotaGrowth(pending.queue, *fr, before, so_far + amount)
-        dry_run.grow(needed.values(), now_s)
+        dry_run.raise_quotas(needed.values(), now_s)
         if dry_run.is_admitted(key, now_s):
             break
         if not missing:
             return ()
     growth = tuple(needed[fr] for fr in sorted(needed))
     fresh_run = QuotaDryRun(engine)
-    fresh_run.grow(growth, now_s)
+    fresh_run.raise_quotas(growth, now_s)
     return growth if growth and fresh_run.is_admitted(key, now_s) else ()
 
 
 def _find_workloads_to_end(engine: QuotaEngine, key: str, now_s: float) -> tuple[str, ...]:
-    """The newest first; only workloads that hold something of what is missing, in the same tree of cohorts."""
+    """Workloads whose end is enough, the newest first; only workloads that hold a missing resource in the same tree."""
     dry_run, ended = QuotaDryRun(engine), dict[str, None]()
     holders = sorted(_holders(engine, key), key=lambda each: (-each.reserved_s, each.key))
     for _ in range(_MAX_STEPS):
@@ -205,6 +209,7 @@ def _find_workloads_to_end(engine: QuotaEngine, key: str, now_s: float) -> tuple
 
 
 def _holders(engine: QuotaEngine, key: str) -> Iterator[QuotaHolder]:
+    """The workloads that hold quota in the tree of the workload and are not being evicted."""
     pending = engine.queue_manager.get(key)
     node = None if pending is None else engine.ledger.now.queue(pending.queue)
     if node is None:

@@ -1,6 +1,6 @@
 """One row per workload, with the columns of ``kueuectl list workload``: owner, queue, state, times.
 
-The rows are read from the engine; nothing is decided. ``explanation.py`` explains why a workload is pending;
+The rows are read from the quota engine; nothing is decided. ``explanation.py`` explains why a workload is pending;
 ``cli/commands/workloads.py`` prints the rows.
 """
 
@@ -18,11 +18,13 @@ from headgate.quota.api.pods_ready import started_s
 from headgate.quota.api.workload import Workload, read_workload
 from headgate.quota.engine import QuotaEngine
 
-Wire = Mapping[str, Any]
+JSONObject = Mapping[str, Any]
+"""An API object, or a part of one, as decoded JSON."""
 State = Literal["pending", "quotareserved", "waitingtostart", "admitted", "finished"]
 
 STATES: Final[tuple[State, ...]] = ("pending", "quotareserved", "waitingtostart", "admitted", "finished")
-"""In the order of a workload's life. ``waitingtostart``: admitted, and its pods wait for terminating pods."""
+"""In the order in which a workload passes through them. ``waitingtostart``: admitted, and its pods wait for terminating
+pods."""
 
 
 class WorkloadOwner(msgspec.Struct, frozen=True):
@@ -33,9 +35,9 @@ class WorkloadOwner(msgspec.Struct, frozen=True):
 
 
 class WorkloadRow(msgspec.Struct, frozen=True, omit_defaults=True):
-    """``position``: how many workloads of its LocalQueue come before it, ``place``: how many of its ClusterQueue; None
-    if it is in no queue. ``reason``: of the condition that keeps it from the next state. ``started_s``: since when its
-    pods may run. Times are in seconds."""
+    """``position``: how many workloads of its LocalQueue come before it, ``position_in_cluster_queue``: how many of its
+    ClusterQueue; None if it is in no queue. ``reason``: of the condition that keeps it from the next state.
+    ``started_s``: since when its pods may run. Times are in seconds."""
 
     namespace: str
     name: str
@@ -44,7 +46,7 @@ class WorkloadRow(msgspec.Struct, frozen=True, omit_defaults=True):
     local_queue: str = ""
     cluster_queue: str = ""
     position: int | None = None
-    place: int | None = None
+    position_in_cluster_queue: int | None = msgspec.field(default=None, name="place")
     priority: int = 0
     reason: str = ""
     message: str = ""
@@ -59,26 +61,28 @@ class QueuePositions:
 
     def __init__(self, engine: QuotaEngine) -> None:
         self._engine = engine
-        self._lines: dict[str, dict[str, tuple[int, int]]] = {}
+        self._positions: dict[str, dict[str, tuple[int, int]]] = {}
 
     def position_of(self, key: str) -> tuple[int, int] | None:
         """How many workloads of its LocalQueue, and of its ClusterQueue, come before it."""
         pending = self._engine.queue_manager.get(key)
         if pending is None:
             return None
-        if pending.queue not in self._lines:
+        if pending.queue not in self._positions:
             before: Counter[str] = Counter()
-            line = self._lines[pending.queue] = {}
+            positions = self._positions[pending.queue] = {}
             for position, each in enumerate(self._engine.queue_manager.pending(pending.queue)):
-                line[each.key] = before[each.workload.queue_key], position
+                positions[each.key] = before[each.workload.queue_key], position
                 before[each.workload.queue_key] += 1
-        return self._lines[pending.queue].get(key)
+        return self._positions[pending.queue].get(key)
 
 
-def workload_rows(engine: QuotaEngine, workloads: Iterable[Wire], knows_positions: bool = True) -> list[WorkloadRow]:
+def workload_rows(
+    engine: QuotaEngine, workloads: Iterable[JSONObject], knows_positions: bool = True
+) -> list[WorkloadRow]:
     """Rows by namespace and name. ``knows_positions``: whether the engine knows all pending workloads."""
     positions = QueuePositions(engine)
-    found = (_row(engine, wire, positions if knows_positions else None) for wire in workloads)
+    found = (_row(engine, obj, positions if knows_positions else None) for obj in workloads)
     return sorted(found, key=lambda row: (row.namespace, row.name))
 
 
@@ -90,9 +94,9 @@ def state_of(workload: Workload) -> State:
     return "quotareserved" if workload.has(names.QUOTA_RESERVED) else "pending"
 
 
-def owners_of(wire: Wire) -> tuple[WorkloadOwner, ...]:
+def owners_of(obj: JSONObject) -> tuple[WorkloadOwner, ...]:
     found = []
-    for reference in owner_references(wire):
+    for reference in owner_references(obj):
         group, kind = group_kind_of(reference)
         found.append(
             WorkloadOwner(f"{kind.lower()}.{group}" if group else kind.lower(), str(reference.get("name", "")))
@@ -100,12 +104,12 @@ def owners_of(wire: Wire) -> tuple[WorkloadOwner, ...]:
     return tuple(sorted(found, key=lambda each: (each.type, each.name)))
 
 
-def _row(engine: QuotaEngine, wire: Wire, positions: QueuePositions | None) -> WorkloadRow:
-    metadata = wire.get("metadata") or {}
-    workload = read_workload(wire)
+def _row(engine: QuotaEngine, obj: JSONObject, positions: QueuePositions | None) -> WorkloadRow:
+    metadata = obj.get("metadata") or {}
+    workload = read_workload(obj)
     if isinstance(workload, str):
         return WorkloadRow(
-            metadata.get("namespace", ""), metadata.get("name", ""), "pending", owners_of(wire), message=workload
+            metadata.get("namespace", ""), metadata.get("name", ""), "pending", owners_of(obj), message=workload
         )
     state = state_of(workload)
     local = engine.cache.local_queues.get(workload.queue_key)
@@ -116,7 +120,7 @@ def _row(engine: QuotaEngine, wire: Wire, positions: QueuePositions | None) -> W
         workload.namespace,
         workload.name,
         state,
-        owners_of(wire),
+        owners_of(obj),
         workload.queue,
         workload.admission.cluster_queue
         if workload.admission is not None

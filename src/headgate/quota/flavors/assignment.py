@@ -12,12 +12,13 @@ from typing import Final
 import msgspec
 
 from headgate.quota import names
-from headgate.quota.api.cohort import FlavorResource, Usage
+from headgate.quota.api.resource_groups import FlavorResource, Usage
 from headgate.quota.api.workload import Admission, AdmittedPodSet
 
 
 class GranularMode(IntEnum):
-    """How a flavor is available; higher is better. ``DEFERRED``: it fits once the evicted workloads have ended."""
+    """How a flavor is available, as in Kueue; higher is better. Kueue does not have ``DEFERRED``: the flavor fits when
+    workloads that are already evicted have ended."""
 
     NO_FIT = 0
     NO_CANDIDATES = 1
@@ -28,7 +29,7 @@ class GranularMode(IntEnum):
 
 
 class AssignmentMode(IntEnum):
-    """The modes that the cycle distinguishes."""
+    """The modes that the admission cycle distinguishes."""
 
     NO_FIT = 0
     PREEMPT = 1
@@ -49,8 +50,9 @@ _SEVERITY: Final = ("", names.WAITING_FOR_QUOTA, names.EXCEEDS_MAX_QUOTA, names.
 
 
 class FlavorAssignment(msgspec.Struct, frozen=True):
-    """The flavor for a resource. ``borrow``: the height in the tree where the quota is available. ``tried``: where the
-    search stopped, -1 if it tried all flavors."""
+    """The flavor for a resource. ``borrow``: the height in the cohort tree at which the quota is available; 0 if the
+    queue borrows nothing. ``tried``: the index of the flavor at which the search stopped; -1 if it tried all
+    flavors."""
 
     flavor: str
     mode: AssignmentMode
@@ -59,7 +61,8 @@ class FlavorAssignment(msgspec.Struct, frozen=True):
 
 
 class FlavorCandidate(msgspec.Struct, frozen=True):
-    """One flavor for one pod set, and what prevents it."""
+    """One flavor that was tried for one pod set. ``reasons``: texts about what prevents it; ``pending_reason``: the
+    reason for the condition; ``short``: the resources of which quota is missing now."""
 
     flavor: str
     mode: GranularMode
@@ -70,7 +73,7 @@ class FlavorCandidate(msgspec.Struct, frozen=True):
 
 
 class PodSetAssignment(msgspec.Struct, frozen=True):
-    """``groups``: the attempts, by resource group."""
+    """The flavors of a pod set. ``groups``: all flavors that were tried, by resource group."""
 
     name: str
     count: int
@@ -88,7 +91,8 @@ class PodSetAssignment(msgspec.Struct, frozen=True):
 
 
 class Assignment(msgspec.Struct, frozen=True):
-    """``short_of_minimum``: the shortage for the workload's minimum counts, if those are smaller."""
+    """The flavors of all pod sets of a workload. ``usage``: the quota that it would use; ``borrow``: the largest of its
+    flavors. ``short_of_minimum``: what is missing for the workload's minimum counts, if these are smaller."""
 
     pod_sets: tuple[PodSetAssignment, ...] = ()
     usage: Usage = {}
@@ -109,9 +113,10 @@ class Assignment(msgspec.Struct, frozen=True):
 
     @property
     def pending_reason(self) -> str:
-        """The reason why nothing fits: the mildest of alternative flavors, the worst of all pod sets and groups."""
-        return worst(
-            worst(_mildest(group) for group in each.groups) or names.NO_MATCHING_FLAVOR
+        """The reason why no flavor fits: of alternative flavors the least severe one, of all pod sets and resource
+        groups the most severe one."""
+        return most_severe(
+            most_severe(_least_severe(group) for group in each.groups) or names.NO_MATCHING_FLAVOR
             for each in self.pod_sets
             if each.mode == AssignmentMode.NO_FIT
         )
@@ -130,10 +135,10 @@ class Assignment(msgspec.Struct, frozen=True):
 
     @property
     def has_flavors_left(self) -> bool:
-        return any(at != -1 for each in self.tried for at in each.values())
+        return any(index != -1 for each in self.tried for index in each.values())
 
     @property
-    def needs_preemption(self) -> frozenset[FlavorResource]:
+    def flavor_resources_needing_preemption(self) -> frozenset[FlavorResource]:
         return frozenset(
             (each.flavor, resource)
             for one in self.pod_sets
@@ -156,11 +161,11 @@ class Assignment(msgspec.Struct, frozen=True):
         )
 
 
-def worst(reasons: Iterable[str]) -> str:
+def most_severe(reasons: Iterable[str]) -> str:
     return max(reasons, key=_SEVERITY.index, default="")
 
 
-def _mildest(group: tuple[FlavorCandidate, ...]) -> str:
+def _least_severe(group: tuple[FlavorCandidate, ...]) -> str:
     """Empty if one of the flavors is available: then another group is the cause."""
     if any(each.mode != GranularMode.NO_FIT for each in group):
         return ""

@@ -1,8 +1,9 @@
 """The flavor assigner: finds the best flavor for every pod set and resource group, in the order of the queue.
 
 A flavor must match the pods (``quota/api/resource_flavor.py``) and have quota, now or by preemption, for all resources
-of the group at once; earlier pod sets of the same workload count. ``fungibility.py`` chooses between flavors. An oracle
-(``quota/cycle/nomination.py``) tells whether preemption would help, so that this module needs no knowledge of holders.
+of the group at once; earlier pod sets of the same workload count. ``fungibility.py`` chooses between flavors. The
+*oracle* (Kueue's word) is a function that says whether preemption could free the quota; ``quota/cycle/nomination.py``
+passes it in, so that this module does not depend on the preemption package.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ import msgspec
 from headgate.kube.resource_amounts import PODS, amount_text
 from headgate.quota import names
 from headgate.quota.api.cluster_queue import ClusterQueue
-from headgate.quota.api.cohort import FlavorResource, ResourceGroup
 from headgate.quota.api.pod_set import PodSet
 from headgate.quota.api.resource_flavor import ResourceFlavor, find_flavor_mismatch
+from headgate.quota.api.resource_groups import FlavorResource, ResourceGroup
 from headgate.quota.api.workload import Workload
 from headgate.quota.cache.quota_tree import QuotaNode
 from headgate.quota.flavors.assignment import (
@@ -27,18 +28,21 @@ from headgate.quota.flavors.assignment import (
     FlavorCandidate,
     GranularMode,
     PodSetAssignment,
-    worst,
+    most_severe,
 )
 from headgate.quota.flavors.fungibility import BEST, WORST, Grade, is_better, tries_next_flavor
 
 PreemptionOracle = Callable[[FlavorResource, int], Grade]
 """How preemption could free an amount of a resource: the mode (no candidates, preempt or reclaim) and the height."""
 LastTriedFlavors = Sequence[Mapping[str, int]]
+"""Where an earlier search stopped: for each pod set, by resource, the index of the last flavor that was tried."""
 
-_NOTHING: Final = frozenset[FlavorResource]()
+_NO_RESOURCES: Final = frozenset[FlavorResource]()
 
 
-class _Fit(msgspec.Struct, frozen=True):
+class _QuotaFit(msgspec.Struct, frozen=True):
+    """How one resource fits in one flavor. ``is_short``: quota is missing now."""
+
     grade: Grade
     reason: str = ""
     pending_reason: str = ""
@@ -64,13 +68,14 @@ class FlavorAssigner:
         self._oracle = oracle
 
     def assign(self, workload: Workload, counts: Sequence[int] = (), tried: LastTriedFlavors = ()) -> Assignment:
-        """``counts``: of pods, if they differ from the requested ones; ``tried``: where an earlier search stopped."""
+        """Assigns flavors to all pod sets of the workload. ``counts``: the number of pods of each pod set, if it
+        differs from the requested one; ``tried``: where an earlier search stopped."""
         chosen: list[PodSetAssignment] = []
         usage: dict[FlavorResource, int] = {}
         borrow = 0
-        for at, pod_set in enumerate(workload.pod_sets):
-            count = counts[at] if counts else workload.count_of(pod_set)
-            found = self._assign_set(pod_set, count, usage, tried[at] if at < len(tried) else {})
+        for index, pod_set in enumerate(workload.pod_sets):
+            count = counts[index] if counts else workload.count_of(pod_set)
+            found = self._assign_set(pod_set, count, usage, tried[index] if index < len(tried) else {})
             chosen.append(found)
             for resource, choice in found.flavors.items():
                 fr = (choice.flavor, resource)
@@ -96,7 +101,7 @@ class FlavorAssigner:
             if group is None:
                 reasons, is_failed = [f"resource {resource} unavailable in ClusterQueue"], True
             else:
-                found, reasons_found, attempts = self._find(
+                found, reasons_found, attempts = self._find_flavor(
                     group, pod_set, requests, before, tried.get(resource, -1) + 1
                 )
                 groups.append(attempts)
@@ -107,7 +112,7 @@ class FlavorAssigner:
                 return PodSetAssignment(pod_set.name, count, requests, {}, tuple(reasons), tuple(groups), True)
         return PodSetAssignment(pod_set.name, count, requests, flavors, tuple(reasons), tuple(groups))
 
-    def _find(
+    def _find_flavor(
         self,
         group: ResourceGroup,
         pod_set: PodSet,
@@ -115,14 +120,17 @@ class FlavorAssigner:
         before: Mapping[FlavorResource, int],
         first: int,
     ) -> tuple[dict[str, FlavorAssignment], list[str], tuple[FlavorCandidate, ...]]:
-        wanted = sorted(resource for resource in group.resources if resource in requests)
+        """Tries the flavors of the group from the index ``first`` until one is good enough. Returns the best flavor for
+        each resource, the reasons against the others, and all tried flavors. ``before``: the usage of earlier pod
+        sets."""
+        resources = sorted(resource for resource in group.resources if resource in requests)
         fungibility = self._queue.fungibility
         best, best_grade = {}, WORST
         attempts: list[FlavorCandidate] = []
         last = -1
         for last in range(first, len(group.flavors)):
             name = group.flavors[last]
-            attempt, choices, grade = self._try(name, pod_set, wanted, requests, before)
+            attempt, choices, grade = self._try_flavor(name, pod_set, resources, requests, before)
             attempts.append(attempt)
             stops = not tries_next_flavor(grade, fungibility)
             if stops or is_better(grade, best_grade, fungibility):
@@ -136,24 +144,26 @@ class FlavorAssigner:
         )
         return found, reasons_found, tuple(attempts)
 
-    def _try(
+    def _try_flavor(
         self,
         name: str,
         pod_set: PodSet,
-        wanted: Sequence[str],
+        resources: Sequence[str],
         requests: Mapping[str, int],
         before: Mapping[FlavorResource, int],
     ) -> tuple[FlavorCandidate, dict[str, FlavorAssignment], Grade]:
+        """Whether the pod set can use the flavor: the result as a candidate, the assignment of each resource, and the
+        grade."""
         flavor = self._flavors.get(name)
         mismatch = (
             f"flavor {name} not found"
             if flavor is None
-            else find_flavor_mismatch(flavor, pod_set.tolerations, pod_set.nodes)
+            else find_flavor_mismatch(flavor, pod_set.tolerations, pod_set.node_affinity)
         )
         if mismatch:
             return FlavorCandidate(name, GranularMode.NO_FIT, 0, (mismatch,), names.NO_MATCHING_FLAVOR), {}, WORST
         grade, choices, borrow = BEST, {}, 0
-        fits = {resource: self._fit((name, resource), before, requests[resource]) for resource in wanted}
+        fits = {resource: self._check_quota((name, resource), before, requests[resource]) for resource in resources}
         for resource, fit in fits.items():
             borrow = max(borrow, fit.grade[1])
             if is_better(grade, fit.grade, self._queue.fungibility):
@@ -161,29 +171,30 @@ class FlavorAssigner:
             choices[resource] = FlavorAssignment(name, MODE_OF_GRANULAR[fit.grade[0]], fit.grade[1])
         reasons = tuple(sorted(each.reason for each in fits.values() if each.reason))
         short = frozenset((name, resource) for resource, each in fits.items() if each.is_short)
-        pending_reason = worst(each.pending_reason for each in fits.values())
-        return FlavorCandidate(name, grade[0], borrow, reasons, pending_reason, short or _NOTHING), choices, grade
+        pending_reason = most_severe(each.pending_reason for each in fits.values())
+        return FlavorCandidate(name, grade[0], borrow, reasons, pending_reason, short or _NO_RESOURCES), choices, grade
 
-    def _fit(self, fr: FlavorResource, before: Mapping[FlavorResource, int], amount: int) -> _Fit:
+    def _check_quota(self, fr: FlavorResource, before: Mapping[FlavorResource, int], amount: int) -> _QuotaFit:
+        """How well the amount fits the quota of the flavor and resource, besides the usage of earlier pod sets."""
         flavor, resource = fr
         assumed = before.get(fr, 0)
         value = assumed + amount
-        most = self._now.potential_available(fr)
-        if value > most:
-            had, asked, limit = (amount_text(resource, each) for each in (assumed, amount, most))
+        maximum = self._now.potential_available(fr)
+        if value > maximum:
+            had, asked, limit = (amount_text(resource, each) for each in (assumed, amount, maximum))
             reason = (
                 f"insufficient quota for {resource} in flavor {flavor}, previously considered podsets requests ({had})"
                 f" + current podset request ({asked}) > maximum capacity ({limit})"
             )
-            return _Fit((GranularMode.NO_FIT, 0), reason, names.EXCEEDS_MAX_QUOTA)
+            return _QuotaFit((GranularMode.NO_FIT, 0), reason, names.EXCEEDS_MAX_QUOTA)
         now, ahead = self._now.available(fr), self._ahead.available(fr)
         if value <= now and value <= ahead:
-            return _Fit((GranularMode.FIT, self._now.lowest_fitting_height(fr, value)[0]))
+            return _QuotaFit((GranularMode.FIT, self._now.lowest_fitting_height(fr, value)[0]))
         missing = amount_text(resource, value - min(now, ahead))
         reason = f"insufficient unused quota for {resource} in flavor {flavor}, {missing} more needed"
         borrow, is_part = self._ahead.lowest_fitting_height(fr, value)
         if value <= ahead:
-            return _Fit((GranularMode.DEFERRED, borrow), reason, "", True)
+            return _QuotaFit((GranularMode.DEFERRED, borrow), reason, "", True)
         if self._now.quota(fr).nominal >= value or is_part or self._queue.preemption.may_borrow:
-            return _Fit(self._oracle(fr, value), reason, "", True)
-        return _Fit((GranularMode.NO_FIT, borrow), reason, names.WAITING_FOR_QUOTA, True)
+            return _QuotaFit(self._oracle(fr, value), reason, "", True)
+        return _QuotaFit((GranularMode.NO_FIT, borrow), reason, names.WAITING_FOR_QUOTA, True)

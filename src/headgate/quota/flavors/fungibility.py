@@ -1,6 +1,7 @@
 """Compares two ways to get a flavor, and decides whether to try the next flavor.
 
-A grade is a mode and the height in the tree where the quota is available. The ``flavorFungibility`` of the queue says
+A *grade* is the mode in which a flavor is available, and the height in the cohort tree at which its quota is available
+(0: in the queue itself). The ``flavorFungibility`` of the queue says
 whether it prefers to borrow or to preempt.
 """
 
@@ -13,6 +14,7 @@ from headgate.quota.api.cluster_queue import Fungibility
 from headgate.quota.flavors.assignment import GranularMode
 
 Grade = tuple[GranularMode, int]
+"""The mode in which a flavor is available, and the height in the cohort tree of its quota."""
 BEST: Final[Grade] = (GranularMode.FIT, 0)
 WORST: Final[Grade] = (GranularMode.NO_FIT, 1 << 30)
 
@@ -21,7 +23,7 @@ _NEEDS_RELEASE: Final = (GranularMode.PREEMPT, GranularMode.RECLAIM, GranularMod
 
 
 def is_better(one: Grade, other: Grade, fungibility: Fungibility) -> bool:
-    """A usable grade is better than an unusable one, whatever the queue prefers."""
+    """Whether a grade is better than another. A usable grade is always better than an unusable one."""
     if one[0] == GranularMode.NO_FIT or other[0] == GranularMode.NO_FIT:
         return one[0] != GranularMode.NO_FIT
     if (one[0] == GranularMode.NO_CANDIDATES) is not (other[0] == GranularMode.NO_CANDIDATES):

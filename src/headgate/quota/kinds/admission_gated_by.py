@@ -1,6 +1,8 @@
-"""The annotation ``kueue.x-k8s.io/admission-gated-by``: a list of names that hold a workload or a job.
+"""The annotation ``kueue.x-k8s.io/admission-gated-by``: a list of gate names. While it is not empty, the
+workload or job is not admitted.
 
-It is set at creation; later names can only be removed. Messages are Kueue's. The engine applies the gate.
+Clients set it at creation; an update can only remove names. The messages are Kueue's. ``quota/queues/blockers.py``
+keeps a workload with gates out of its queue.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from typing import Final
 
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid, too_long
 from headgate.kube.lenient_reader import Object, find_object, find_text
-from headgate.kube.validation.values import domain_prefixed_path
+from headgate.kube.validation.values import validate_domain_prefixed_path
 from headgate.quota.names import ADMISSION_GATED_BY
 
 _PATH: Final = f"metadata.annotations[{ADMISSION_GATED_BY}]"
@@ -27,7 +29,7 @@ def gate_problems(obj: Object) -> FieldErrors:
         elif name in seen:
             found.append(invalid(_PATH, value, f"duplicate gate name: {name}"))
         else:
-            found += domain_prefixed_path(name, _PATH)
+            found += validate_domain_prefixed_path(name, _PATH)
             found += [too_long(_PATH, _MAX_BYTES)] if len(name.encode()) > _MAX_BYTES else []
         seen.add(name)
     return found

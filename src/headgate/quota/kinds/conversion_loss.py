@@ -14,7 +14,7 @@ import msgspec
 
 Object = dict[str, Any]
 Step = str | tuple[str]
-"""A field, or the item of a list by its name."""
+"""One step of a path: the name of a field, or, in a tuple, the ``name`` of the item of a list."""
 Path = tuple[Step, ...]
 
 
@@ -26,7 +26,8 @@ ABSENT: Final = _Absent()
 
 
 class LostField(msgspec.Struct, frozen=True, omit_defaults=True):
-    """``now``: the value after the round trip, ``was``: the value before it; unset where there is none."""
+    """``at``: the path of the field. ``now``: the value after the round trip, ``was``: the value before it; unset where
+    there is none."""
 
     at: tuple[str | tuple[str], ...]
     now: Any = msgspec.UNSET
@@ -39,8 +40,8 @@ _encode: Final = msgspec.json.Encoder(order="sorted").encode
 
 
 def find_lost_fields(now: Object, was: Object) -> tuple[LostField, ...]:
-    """Where ``was`` differs from ``now``."""
-    return tuple(LostField(at, _unset(here), _unset(there)) for at, here, there in _differences((), now, was))
+    """The fields whose value before the round trip (``was``) differs from the value after it (``now``)."""
+    return tuple(LostField(at, _unset(new), _unset(old)) for at, new, old in _differences((), now, was))
 
 
 def restore_lost_fields(
@@ -68,7 +69,8 @@ def decode_lost_fields(text: str) -> tuple[LostField, ...] | None:
 
 
 def _is_inside(field: LostField) -> bool:
-    """Whether it is a field in the spec or the status. Other fields, such as names, are not restored."""
+    """Whether it is a field in the spec or the status. Other fields, such as those of the metadata, are not
+    restored."""
     return (
         len(field.at) > 1 and field.at[0] in _PARTS and isinstance(field.at[1], str) and isinstance(field.at[-1], str)
     )
@@ -82,10 +84,10 @@ def _differences(at: Path, now: Any, was: Any) -> Iterator[tuple[Path, Any, Any]
             yield from _differences((*at, name), now.get(name, ABSENT), was.get(name, ABSENT))
         return
     if isinstance(now, list) and isinstance(was, list):
-        here, there = _named(now), _named(was)
-        if here is not None and there is not None and list(here) == list(there):
-            for name in here:
-                yield from _differences((*at, (name,)), here[name], there[name])
+        now_items, was_items = _named(now), _named(was)
+        if now_items is not None and was_items is not None and list(now_items) == list(was_items):
+            for name in now_items:
+                yield from _differences((*at, (name,)), now_items[name], was_items[name])
             return
     yield at, now, was
 

@@ -19,7 +19,7 @@ KIND: Final = "ConversionReview"
 
 
 def review_response(body: bytes) -> bytes | str:
-    """The ConversionReview with its response, or why the body is not a ConversionReview."""
+    """The ConversionReview with its response, as JSON, or a text that says why the body is not a ConversionReview."""
     try:
         review = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError) as problem:
@@ -34,12 +34,14 @@ def review_response(body: bytes) -> bytes | str:
 
 
 def _converted(request: Object) -> Object:
-    wanted, objects = request.get("desiredAPIVersion"), request.get("objects")
-    if wanted not in (API_VERSION, OLDER_API_VERSION):
-        return _refusal(f"request.desiredAPIVersion: {wanted!r} is neither {API_VERSION} nor {OLDER_API_VERSION}")
+    desired_version, objects = request.get("desiredAPIVersion"), request.get("objects")
+    if desired_version not in (API_VERSION, OLDER_API_VERSION):
+        return _refusal(
+            f"request.desiredAPIVersion: {desired_version!r} is neither {API_VERSION} nor {OLDER_API_VERSION}"
+        )
     if not isinstance(objects, list) or not all(isinstance(each, dict) for each in objects):
         return _refusal("request.objects: must be a list of objects")
-    return {"convertedObjects": [convert(each, wanted) for each in objects], "result": {"status": "Success"}}
+    return {"convertedObjects": [convert(each, desired_version) for each in objects], "result": {"status": "Success"}}
 
 
 def _refusal(text: str) -> Object:

@@ -1,7 +1,6 @@
 """The plain conversion of each kind between the two versions: renamed fields, and fields without a counterpart.
 
-Tables, and functions where a table is not enough. Converting there, back and there again gives the same result as
-converting once; ``conversion.py`` keeps what is lost.
+A second round trip loses no further fields. ``conversion.py`` keeps the fields that the first round trip loses.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from headgate.quota.kinds.conversion_loss import Path
 
 Object = dict[str, Any]
 ConvertFields = Callable[[Object], Object]
+"""Returns the object with converted fields; the argument is not changed."""
 
 
 class VersionConversion(msgspec.Struct, frozen=True):
@@ -80,11 +80,12 @@ def _without(*at: str) -> ConvertFields:
 
 
 def _renamed(above: Where, old: str, new: str) -> ConvertFields:
-    """Renames ``old`` to ``new``. A field that is already called ``new`` is dropped: it is of the other version."""
+    """Renames ``old`` to ``new``. A field that is already called ``new`` is dropped, because the version of the object
+    does not have it."""
 
     def convert(obj: Object) -> Object:
-        left = {key: value for key, value in obj.items() if key not in (old, new)}
-        return {**left, new: obj[old]} if old in obj else left
+        others = {key: value for key, value in obj.items() if key not in (old, new)}
+        return {**others, new: obj[old]} if old in obj else others
 
     return _inside(above, convert)
 
@@ -95,27 +96,27 @@ def _replace_older_values(fungibility: Object) -> Object:
 
 
 def _checks_to_strategy(spec: Object) -> Object:
-    left = {name: value for name, value in spec.items() if name != _OLDER_CHECKS[-1]}
+    others = {name: value for name, value in spec.items() if name != _OLDER_CHECKS[-1]}
     named = spec.get(_OLDER_CHECKS[-1])
     if not isinstance(named, list) or not named:
-        return left
-    return {**left, _CHECKS[-1]: {"admissionChecks": [{"name": name} for name in named]}}
+        return others
+    return {**others, _CHECKS[-1]: {"admissionChecks": [{"name": name} for name in named]}}
 
 
 def _class_to_reference(spec: Object) -> Object:
-    left = {key: value for key, value in spec.items() if not key.startswith("priorityClass")}
+    others = {key: value for key, value in spec.items() if not key.startswith("priorityClass")}
     source, name = _SOURCES.get(_text(spec.get("priorityClassSource"))), _text(spec.get("priorityClassName"))
-    return {**left, "priorityClassRef": {**source, "name": name}} if source and name else left
+    return {**others, "priorityClassRef": {**source, "name": name}} if source and name else others
 
 
 def _reference_to_class(spec: Object) -> Object:
-    left = {key: value for key, value in spec.items() if not key.startswith("priorityClass")}
+    others = {key: value for key, value in spec.items() if not key.startswith("priorityClass")}
     found = spec.get("priorityClassRef")
     found = found if isinstance(found, dict) else {}
-    for source, meant in _SOURCES.items():
-        if found == {**meant, "name": found.get("name")} and _text(found.get("name")):
-            return {**left, "priorityClassSource": source, "priorityClassName": found["name"]}
-    return {**left, "priorityClassSource": ""}
+    for source, reference in _SOURCES.items():
+        if found == {**reference, "name": found.get("name")} and _text(found.get("name")):
+            return {**others, "priorityClassSource": source, "priorityClassName": found["name"]}
+    return {**others, "priorityClassSource": ""}
 
 
 def _with_retry_delay(spec: Object) -> Object:
@@ -127,20 +128,20 @@ def _text(value: Any) -> str:
 
 
 _same: Final = _chain()
-_consumed: Final = _without("status", "fairSharing", "admissionFairSharingStatus")
-_PAST: Final = ("accumulatedPastExexcutionTimeSeconds", "accumulatedPastExecutionTimeSeconds")
+_without_consumed: Final = _without("status", "fairSharing", "admissionFairSharingStatus")
+_EXECUTION_TIME_FIELDS: Final = ("accumulatedPastExexcutionTimeSeconds", "accumulatedPastExecutionTimeSeconds")
 
 CONVERSIONS: Final = {
     "ResourceFlavor": VersionConversion(_same, _same),
     "WorkloadPriorityClass": VersionConversion(_same, _same),
-    "Cohort": VersionConversion(to_v1beta2=_consumed, to_v1beta1=_same),
+    "Cohort": VersionConversion(to_v1beta2=_without_consumed, to_v1beta1=_same),
     "ClusterQueue": VersionConversion(
         to_v1beta2=_chain(
             _renamed(("spec",), "cohort", "cohortName"),
             _inside(("spec",), _checks_to_strategy),
             _inside(("spec", "flavorFungibility"), _replace_older_values),
             _without("status", "pendingWorkloadsStatus"),
-            _consumed,
+            _without_consumed,
         ),
         to_v1beta1=_chain(
             _renamed(("spec",), "cohortName", "cohort"),
@@ -154,12 +155,12 @@ CONVERSIONS: Final = {
     "Workload": VersionConversion(
         to_v1beta2=_chain(
             _inside(("spec",), _class_to_reference),
-            _renamed(("status",), *_PAST),
+            _renamed(("status",), *_EXECUTION_TIME_FIELDS),
             _without(*_ASSIGNED_TOPOLOGY),
         ),
         to_v1beta1=_chain(
             _inside(("spec",), _reference_to_class),
-            _renamed(("status",), *reversed(_PAST)),
+            _renamed(("status",), *reversed(_EXECUTION_TIME_FIELDS)),
             _without(*_ASSIGNED_TOPOLOGY),
             _without("spec", "preemptionGates"),
             _without("status", "preemptionGates"),

@@ -21,9 +21,9 @@ PRIORITY_CLASSES: Final = APIResource(GROUP, STORED, "workloadpriorityclasses", 
 ADMISSION_CHECKS: Final = APIResource(GROUP, STORED, "admissionchecks", namespaced=False)
 
 ELASTIC_JOB: Final = f"{GROUP}/elastic-job"
-"""The annotation that asks for workload slices."""
+"""The annotation that requests workload slices."""
 MULTIKUEUE: Final = f"{GROUP}/multikueue"
 PROVISIONING: Final = f"{GROUP}/provisioning-request"
-"""Controllers of admission checks that are not served here."""
+"""The controllers of Kueue's admission checks that Headgate does not support."""
 SLICE_REPLACEMENT: Final = f"{GROUP}/workload-slice-replacement-for"
 """The annotation of a slice that replaces another."""

@@ -28,7 +28,7 @@ from headgate.quota.kinds.schema_parts import (
     CHECK_NAME,
     CONDITIONS,
     FAIR_SHARING,
-    MANY,
+    MAX_ITEMS,
     REFERENCE,
     RESOURCE_GROUPS,
     SELECTOR,
@@ -40,9 +40,9 @@ from headgate.quota.kinds.schema_parts import (
 )
 
 _COUNTS: Final = {
-    "pendingWorkloads": described(INT32, "How many wait."),
-    "reservingWorkloads": described(INT32, "How many hold quota."),
-    "admittedWorkloads": described(INT32, "How many are admitted and not finished."),
+    "pendingWorkloads": described(INT32, "The number of workloads that wait."),
+    "reservingWorkloads": described(INT32, "The number of workloads that hold quota."),
+    "admittedWorkloads": described(INT32, "The number of workloads that are admitted and not finished."),
 }
 _NODE_LABELS: Final[Object] = {**map_of(STRING), "maxProperties": 8, "x-kubernetes-map-type": "atomic"}
 _TAINTS: Final = list_atomic(TAINT, max_items=8)
@@ -55,12 +55,12 @@ _PENDING: Final = with_required(
     ),
     "lastChangeTime",
 )
-_OLD_FLAVOR: Final = with_required(
+_OLDER_FLAVOR: Final = with_required(
     object_schema(
         name=REFERENCE,
         nodeLabels=_NODE_LABELS,
         nodeTaints=_TAINTS,
-        resources=list_set(STRING, max_items=MANY),
+        resources=list_set(STRING, max_items=MAX_ITEMS),
         topology=with_required(
             object_schema(name=REFERENCE, levels=list_atomic(STRING, max_items=16, min_items=1)), "name", "levels"
         ),
@@ -100,7 +100,7 @@ def _fungibility(*, older: bool) -> Object:
 
 
 def _checks(*, older: bool) -> dict[str, Object]:
-    name, flavors = CHECK_NAME, list_set(REFERENCE, max_items=MANY)
+    name, flavors = CHECK_NAME, list_set(REFERENCE, max_items=MAX_ITEMS)
     if older:
         rule = with_required(object_schema(name=name, onFlavors=list_of(REFERENCE)), "name")
         return {
@@ -108,7 +108,7 @@ def _checks(*, older: bool) -> dict[str, Object]:
             "admissionChecksStrategy": object_schema(admissionChecks=list_of(rule)),
         }
     rule = with_required(object_schema(name={**name, "minLength": 1}, onFlavors=flavors), "name")
-    listed = object_schema(admissionChecks=list_map(rule, "name", max_items=MANY, min_items=1))
+    listed = object_schema(admissionChecks=list_map(rule, "name", max_items=MAX_ITEMS, min_items=1))
     return {"admissionChecksStrategy": with_required(listed, "admissionChecks")}
 
 
@@ -118,12 +118,16 @@ def cluster_queue(*, older: bool) -> Object:
     }
     mode = STRING if older else string_enum("UsageBasedAdmissionFairSharing", "NoAdmissionFairSharing")
     spec = object_schema(
-        "How much of which flavors its workloads may use, and by which rules they get it.",
-        **{"cohort" if older else "cohortName": described(REFERENCE, "The queues it borrows from and lends to.")},
+        "The quota of each flavor, and the rules by which workloads get it.",
+        **{
+            "cohort" if older else "cohortName": described(
+                REFERENCE, "The cohort whose queues it borrows from and lends to."
+            )
+        },
         resourceGroups=RESOURCE_GROUPS,
         queueingStrategy=described(
             string_enum("StrictFIFO", "BestEffortFIFO", default="BestEffortFIFO"),
-            "Whether a workload that does not fit blocks those behind it.",
+            "Whether a workload that does not fit blocks later workloads.",
         ),
         namespaceSelector=described(SELECTOR, "The namespaces whose workloads it admits: unset none, {} all."),
         flavorFungibility=_fungibility(older=older),
@@ -134,36 +138,38 @@ def cluster_queue(*, older: bool) -> Object:
         admissionScope=with_required(object_schema(admissionMode=mode), "admissionMode"),
         **({} if older else newer),
     )
-    further = {"pendingWorkloadsStatus": _PENDING} if older else {}
+    version_fields = {"pendingWorkloadsStatus": _PENDING} if older else {}
     status = object_schema(
         conditions=CONDITIONS,
         flavorsReservation=flavor_usage(borrowed=True),
         flavorsUsage=flavor_usage(borrowed=True),
         **_COUNTS,
-        **further,
+        **version_fields,
         fairSharing=fair_sharing_status(consumed=older),
     )
-    return resource_schema("Quota, and a line of workloads that wait for it.", spec=spec, status=status)
+    return resource_schema("Quota, and a queue of workloads that wait for it.", spec=spec, status=status)
 
 
 def cohort(*, older: bool) -> Object:
     spec = object_schema(
-        "Queues that lend each other what they do not use, with quota of its own if it has any.",
-        parentName=described(REFERENCE, "The cohort above it."),
+        "ClusterQueues that lend each other unused quota; the cohort may have quota, too.",
+        parentName=described(REFERENCE, "The parent cohort."),
         resourceGroups=RESOURCE_GROUPS,
         fairSharing=FAIR_SHARING,
     )
     status = object_schema(fairSharing=fair_sharing_status(consumed=older))
-    return resource_schema("A cohort: cluster queues and cohorts below it share.", spec=spec, status=status)
+    return resource_schema(
+        "A cohort: its ClusterQueues and child cohorts share unused quota.", spec=spec, status=status
+    )
 
 
 def local_queue(*, older: bool) -> Object:
     spec = object_schema(
-        clusterQueue=described(REFERENCE, "Where its workloads wait. It cannot be changed."),
+        clusterQueue=described(REFERENCE, "The ClusterQueue in which its workloads wait. It cannot be changed."),
         stopPolicy=STOP_POLICY,
         fairSharing=FAIR_SHARING,
     )
-    older_only = {"flavors": list_map(_OLD_FLAVOR, "name", max_items=MANY)} if older else {}
+    older_only = {"flavors": list_map(_OLDER_FLAVOR, "name", max_items=MAX_ITEMS)} if older else {}
     status = object_schema(
         conditions=CONDITIONS,
         **_COUNTS,
@@ -172,7 +178,7 @@ def local_queue(*, older: bool) -> Object:
         **older_only,
         fairSharing=fair_sharing_status(consumed=True),
     )
-    return resource_schema("A namespace's way to a cluster queue.", spec=spec, status=status)
+    return resource_schema("A queue in a namespace; its workloads wait in a ClusterQueue.", spec=spec, status=status)
 
 
 def resource_flavor(*, older: bool) -> Object:
@@ -180,27 +186,36 @@ def resource_flavor(*, older: bool) -> Object:
         "A group of nodes, selected by labels and taints.",
         nodeLabels=_NODE_LABELS,
         nodeTaints=_TAINTS,
-        tolerations=described(list_atomic(TOLERATION, max_items=8), "Given to pods that get this flavor."),
+        tolerations=described(list_atomic(TOLERATION, max_items=8), "Added to pods that get this flavor."),
         topologyName=REFERENCE,
     )
-    return resource_schema("A sort of nodes that quota can be had of.", spec=spec)
+    return resource_schema("A group of nodes for which ClusterQueues define quota.", spec=spec)
 
 
 def cluster_queue_columns(*, older: bool) -> list[Object]:
     path = ".spec.cohort" if older else ".spec.cohortName"
     return [
         printer_column("Cohort", path, description="The cohort it belongs to"),
-        printer_column("Strategy", ".spec.queueingStrategy", description="How its line moves", wide=True),
-        printer_column("Pending Workloads", ".status.pendingWorkloads", "integer", "How many wait"),
         printer_column(
-            "Admitted Workloads", ".status.admittedWorkloads", "integer", "How many are admitted", wide=True
+            "Strategy",
+            ".spec.queueingStrategy",
+            description="Whether a workload that does not fit blocks later workloads",
+            wide=True,
+        ),
+        printer_column("Pending Workloads", ".status.pendingWorkloads", "integer", "The number of workloads that wait"),
+        printer_column(
+            "Admitted Workloads", ".status.admittedWorkloads", "integer", "The number of admitted workloads", wide=True
         ),
     ]
 
 
 def local_queue_columns(*, older: bool) -> list[Object]:
     return [
-        printer_column("ClusterQueue", ".spec.clusterQueue", description="Where its workloads wait"),
-        printer_column("Pending Workloads", ".status.pendingWorkloads", "integer", "How many wait"),
-        printer_column("Admitted Workloads", ".status.admittedWorkloads", "integer", "How many are admitted"),
+        printer_column(
+            "ClusterQueue", ".spec.clusterQueue", description="The ClusterQueue in which its workloads wait"
+        ),
+        printer_column("Pending Workloads", ".status.pendingWorkloads", "integer", "The number of workloads that wait"),
+        printer_column(
+            "Admitted Workloads", ".status.admittedWorkloads", "integer", "The number of admitted workloads"
+        ),
     ]

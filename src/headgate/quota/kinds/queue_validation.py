@@ -18,8 +18,8 @@ from headgate.kube.names import is_qualified_name
 from headgate.kube.quantity import Quantity
 from headgate.kube.validation.labels import validate_label_selector, validate_labels
 from headgate.kube.validation.taints import validate_taints, validate_tolerations
-from headgate.kube.validation.values import NEGATIVE, immutable, validate_text
-from headgate.quota.names import NEVER, TRY_NEXT_FLAVOR
+from headgate.kube.validation.values import NEGATIVE, validate_immutable, validate_text
+from headgate.quota.names import BACKFILL, DEQUEUE_STRATEGY, NEVER, TRY_NEXT_FLAVOR
 
 
 def resource_flavor_problems(obj: Object) -> FieldErrors:
@@ -36,7 +36,8 @@ _SMALLEST_WEIGHT_NANO: Final = 1
 
 
 class _Owner(msgspec.Struct, frozen=True):
-    """The owner of resource groups. ``lends_own``: the lending limit may not exceed the nominal quota."""
+    """The object that has the resource groups: a ClusterQueue or a Cohort. ``parent``: what messages call its parent.
+    ``lends_own``: it can lend only its own quota, so the lending limit may not exceed the nominal quota."""
 
     has_parent: bool
     parent: str
@@ -45,31 +46,38 @@ class _Owner(msgspec.Struct, frozen=True):
 
 def cluster_queue_problems(obj: Object) -> FieldErrors:
     spec = find_object(obj, "spec")
-    found = _resource_groups(spec, _Owner(bool(find_text(spec, "cohortName")), "cohort", lends_own=True))
+    found = _resource_group_problems(spec, _Owner(bool(find_text(spec, "cohortName")), "cohort", lends_own=True))
     found += validate_label_selector(find_object(spec, "namespaceSelector"), "spec.namespaceSelector")
-    found += _preemption(find_object(spec, "preemption"))
-    found += _fungibility(find_object(spec, "flavorFungibility"))
-    found += _fair_sharing(spec)
-    found += _totals(spec)
-    return found + _check_flavors(spec)
+    found += _preemption_problems(find_object(spec, "preemption"))
+    found += _fungibility_problems(find_object(spec, "flavorFungibility"))
+    found += _fair_sharing_problems(spec)
+    found += _check_totals(spec)
+    return found + _check_flavors(spec) + _strategy_problems(obj)
+
+
+def _strategy_problems(obj: Object) -> FieldErrors:
+    value = find_object(obj, "metadata", "annotations").get(DEQUEUE_STRATEGY)
+    if value is None or value == BACKFILL:
+        return []
+    return [not_supported(f"metadata.annotations[{DEQUEUE_STRATEGY}]", value, [BACKFILL])]
 
 
 def cohort_problems(obj: Object) -> FieldErrors:
     spec = find_object(obj, "spec")
     owner = _Owner(bool(find_text(spec, "parentName")), "parent", lends_own=False)
-    return _fair_sharing(spec) + _resource_groups(spec, owner)
+    return _fair_sharing_problems(spec) + _resource_group_problems(spec, owner)
 
 
 def local_queue_problems(obj: Object) -> FieldErrors:
-    return _fair_sharing(find_object(obj, "spec"))
+    return _fair_sharing_problems(find_object(obj, "spec"))
 
 
 def local_queue_update_problems(new: Object, old: Object) -> FieldErrors:
     after, before = (find_object(each, "spec").get("clusterQueue") for each in (new, old))
-    return immutable(after, before, "spec.clusterQueue") if before is not None else []
+    return validate_immutable(after, before, "spec.clusterQueue") if before is not None else []
 
 
-def _resource_groups(spec: Object, owner: _Owner) -> FieldErrors:
+def _resource_group_problems(spec: Object, owner: _Owner) -> FieldErrors:
     found: FieldErrors = []
     seen_resources: set[str] = set()
     seen_flavors: set[str] = set()
@@ -82,7 +90,7 @@ def _resource_groups(spec: Object, owner: _Owner) -> FieldErrors:
             seen_resources.add(name)
         for at, flavor in find_objects(group, "flavors", path):
             name = find_text(flavor, "name")
-            found += _quotas(flavor, covered, owner, at)
+            found += _quota_problems(flavor, covered, owner, at)
             found += [duplicate(f"{at}.name", name)] if name in seen_flavors else []
             seen_flavors.add(name)
         if any(
@@ -94,31 +102,35 @@ def _resource_groups(spec: Object, owner: _Owner) -> FieldErrors:
     return found
 
 
-def _quotas(flavor: Object, covered: list[str], owner: _Owner, path: str) -> FieldErrors:
+def _quota_problems(flavor: Object, covered: list[str], owner: _Owner, path: str) -> FieldErrors:
     found: FieldErrors = []
     for (at, quota), resource in zip(find_objects(flavor, "resources", path), covered, strict=False):
         name = find_text(quota, "name")
         if name != resource:
             found.append(invalid(f"{at}.name", name, "must match the name in coveredResources"))
         nominal = _amount(quota.get("nominalQuota"))
-        found += _not_negative(nominal, f"{at}.nominalQuota")
+        found += _negative_amount_problems(nominal, f"{at}.nominalQuota")
         borrowing, lending = _amount(quota.get("borrowingLimit")), _amount(quota.get("lendingLimit"))
-        found += _limit(borrowing, owner, f"{at}.borrowingLimit") + _limit(lending, owner, f"{at}.lendingLimit")
+        found += _limit_problems(borrowing, owner, f"{at}.borrowingLimit") + _limit_problems(
+            lending, owner, f"{at}.lendingLimit"
+        )
         if owner.lends_own and lending is not None and nominal is not None and lending.nano > nominal.nano:
             detail = "must be less than or equal to the nominalQuota"
             found.append(invalid(f"{at}.lendingLimit", lending.canonical, detail))
     return found
 
 
-def _limit(limit: Quantity | None, owner: _Owner, path: str) -> FieldErrors:
-    """A limit needs a parent, with which quota is shared."""
+def _limit_problems(limit: Quantity | None, owner: _Owner, path: str) -> FieldErrors:
+    """Without a parent there is no quota to borrow or lend, so a limit is an error."""
     if limit is None:
         return []
-    alone = [] if owner.has_parent else [invalid(path, limit.canonical, f"must be nil when {owner.parent} is empty")]
-    return alone + _not_negative(limit, path)
+    without_parent = (
+        [] if owner.has_parent else [invalid(path, limit.canonical, f"must be nil when {owner.parent} is empty")]
+    )
+    return without_parent + _negative_amount_problems(limit, path)
 
 
-def _preemption(preemption: Object) -> FieldErrors:
+def _preemption_problems(preemption: Object) -> FieldErrors:
     borrowing = find_object(preemption, "borrowWithinCohort")
     policy = find_text(borrowing, "policy") or NEVER
     if (find_text(preemption, "reclaimWithinCohort") or NEVER) == NEVER and policy != NEVER:
@@ -128,7 +140,7 @@ def _preemption(preemption: Object) -> FieldErrors:
     return []
 
 
-def _fungibility(fungibility: Object) -> FieldErrors:
+def _fungibility_problems(fungibility: Object) -> FieldErrors:
     preference = find_text(fungibility, "preference")
     chosen = {find_text(fungibility, "whenCanBorrow"), find_text(fungibility, "whenCanPreempt")}
     if not preference or chosen == {TRY_NEXT_FLAVOR}:
@@ -137,17 +149,17 @@ def _fungibility(fungibility: Object) -> FieldErrors:
     return [invalid("spec.flavorFungibility.preference", preference, detail)]
 
 
-def _fair_sharing(spec: Object) -> FieldErrors:
+def _fair_sharing_problems(spec: Object) -> FieldErrors:
     weight = _amount(find_object(spec, "fairSharing").get("weight"))
     if weight is None:
         return []
-    found = _not_negative(weight, "spec.fairSharing")
+    found = _negative_amount_problems(weight, "spec.fairSharing")
     if 0 < weight.nano <= _SMALLEST_WEIGHT_NANO:
         found.append(invalid("spec.fairSharing", weight.canonical, "When not 0, weight must be > 10e-9"))
     return found
 
 
-def _totals(spec: Object) -> FieldErrors:
+def _check_totals(spec: Object) -> FieldErrors:
     groups = list(find_objects(spec, "resourceGroups", "spec"))
     flavors = sum(len(list(find_objects(group, "flavors", ""))) for _, group in groups)
     resources = sum(len(find_strings(group, "coveredResources")) for _, group in groups)
@@ -190,5 +202,5 @@ def _amount(value: Any) -> Quantity | None:
     return found if isinstance(found, Quantity) else None
 
 
-def _not_negative(amount: Quantity | None, path: str) -> FieldErrors:
+def _negative_amount_problems(amount: Quantity | None, path: str) -> FieldErrors:
     return [invalid(path, amount.canonical, NEGATIVE)] if amount is not None and amount.nano < 0 else []

@@ -25,9 +25,9 @@ _LABEL: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 REFERENCE: Final[Object] = {"type": "string", "maxLength": 253, "pattern": _SUBDOMAIN}
 """The name of another object."""
 PART_NAME: Final[Object] = {"type": "string", "maxLength": 63, "pattern": _LABEL}
-"""The name of something inside an object."""
+"""The name of an item inside an object, such as a pod set."""
 CHECK_NAME: Final[Object] = {"type": "string", "maxLength": 316}
-MANY: Final = 64
+MAX_ITEMS: Final = 64
 
 TOLERATION: Final = object_schema(effect=STRING, key=STRING, operator=STRING, tolerationSeconds=INT64, value=STRING)
 TAINT: Final = with_required(
@@ -43,12 +43,12 @@ SELECTOR: Final[Object] = {
     "x-kubernetes-map-type": "atomic",
 }
 FAIR_SHARING: Final = object_schema(
-    "Its part of what is shared, where sharing is fair.",
+    "Its weight if fair sharing is enabled.",
     weight={**QUANTITY, "default": 1},
 )
 STOP_POLICY: Final = described(
     string_enum("None", "Hold", "HoldAndDrain", default="None"),
-    "Hold admits nothing new; HoldAndDrain also ends what was admitted.",
+    "Hold admits no more workloads; HoldAndDrain also evicts the admitted ones.",
 )
 _CONDITION: Final = with_required(
     object_schema(
@@ -82,42 +82,44 @@ _CONSUMED: Final = with_required(
 
 
 def fair_sharing_status(*, consumed: bool) -> Object:
-    """``consumed``: include the usage over time."""
-    further = {"admissionFairSharingStatus": _CONSUMED} if consumed else {}
-    return with_required(object_schema(weightedShare=INT64, **further), "weightedShare")
+    """``consumed``: include ``consumedResources``, the usage over time."""
+    version_fields = {"admissionFairSharingStatus": _CONSUMED} if consumed else {}
+    return with_required(object_schema(weightedShare=INT64, **version_fields), "weightedShare")
 
 
 def flavor_usage(*, borrowed: bool) -> Object:
     """How much of each resource of each flavor is used."""
-    further = {"borrowed": QUANTITY} if borrowed else {}
-    used = with_required(object_schema(name=STRING, total=QUANTITY, **further), "name")
+    version_fields = {"borrowed": QUANTITY} if borrowed else {}
+    used = with_required(object_schema(name=STRING, total=QUANTITY, **version_fields), "name")
     flavor = with_required(
-        object_schema(name=REFERENCE, resources=list_map(used, "name", max_items=MANY)), "name", "resources"
+        object_schema(name=REFERENCE, resources=list_map(used, "name", max_items=MAX_ITEMS)), "name", "resources"
     )
-    return list_map(flavor, "name", max_items=MANY)
+    return list_map(flavor, "name", max_items=MAX_ITEMS)
 
 
 _QUOTA: Final = with_required(
     object_schema(
         name=STRING,
-        nominalQuota=described(QUANTITY, "The quota of its own."),
-        borrowingLimit=described(
-            QUANTITY, "The most that it may borrow of the unused quota of its cohort; unset: all."
+        nominalQuota=described(QUANTITY, "The quota without borrowing."),
+        borrowingLimit=described(QUANTITY, "How much unused quota of its cohort it may borrow; unset: no limit."),
+        lendingLimit=described(
+            QUANTITY, "How much of its unused quota others in the cohort may borrow; unset: all of it."
         ),
-        lendingLimit=described(QUANTITY, "The most of its quota that others in the cohort may use; unset: all."),
     ),
     "name",
     "nominalQuota",
 )
 _FLAVOR_QUOTAS: Final = with_required(
-    object_schema(name=REFERENCE, resources=list_map(_QUOTA, "name", max_items=MANY, min_items=1)), "name", "resources"
+    object_schema(name=REFERENCE, resources=list_map(_QUOTA, "name", max_items=MAX_ITEMS, min_items=1)),
+    "name",
+    "resources",
 )
 _RESOURCE_GROUP: Final = with_required(
     object_schema(
-        "Resources that are always taken of the same flavor.",
-        coveredResources=list_atomic(STRING, max_items=MANY, min_items=1),
+        "Resources for which a pod set gets the same flavor.",
+        coveredResources=list_atomic(STRING, max_items=MAX_ITEMS, min_items=1),
         flavors=described(
-            list_map(_FLAVOR_QUOTAS, "name", max_items=MANY, min_items=1), "In the order in which they are tried."
+            list_map(_FLAVOR_QUOTAS, "name", max_items=MAX_ITEMS, min_items=1), "In the order in which they are tried."
         ),
     ),
     "coveredResources",

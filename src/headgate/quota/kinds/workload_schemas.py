@@ -30,14 +30,14 @@ from headgate.kube.crd_builder import (
 )
 from headgate.quota.kinds.schema_parts import CHECK_NAME, CONDITIONS, PART_NAME, REFERENCE, TOLERATION
 
-_MOST_PARTS: Final = 18
-_MAIN: Final[Object] = {**PART_NAME, "default": "main"}
+_MAX_POD_SETS: Final = 18
+_POD_SET_NAME: Final[Object] = {**PART_NAME, "default": "main"}
 _ANY: Final[Object] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _MESSAGE: Final[Object] = {"type": "string", "maxLength": 32768}
 _CAUSE: Final[Object] = {"type": "string", "maxLength": 316}
-_FIRST: Final[Object] = {**INT32, "minimum": 1}
-_CLUSTER: Final[Object] = {"type": "string", "maxLength": 256}
-_TOPOLOGY_WORDS: Final = (
+_POSITIVE_INT32: Final[Object] = {**INT32, "minimum": 1}
+_CLUSTER_NAME: Final[Object] = {"type": "string", "maxLength": 256}
+_TOPOLOGY_TEXT_FIELDS: Final = (
     "required",
     "preferred",
     "podIndexLabel",
@@ -57,10 +57,10 @@ _PRIORITY_CLASS: Final = with_required(
     "kind",
     "name",
 )
-_GATES: Final = list_map(
+_PREEMPTION_GATES: Final = list_map(
     with_required(object_schema(name={"type": "string", "minLength": 1, "maxLength": 63}), "name"), "name", max_items=8
 )
-_GATE_STATES: Final = list_map(
+_PREEMPTION_GATE_STATES: Final = list_map(
     with_required(
         object_schema(
             name={"type": "string", "minLength": 1, "maxLength": 63},
@@ -74,7 +74,7 @@ _GATE_STATES: Final = list_map(
     "name",
     max_items=8,
 )
-_UPDATES: Final = list_atomic(
+_POD_SET_UPDATES: Final = list_atomic(
     with_required(
         object_schema(
             name=PART_NAME,
@@ -85,7 +85,7 @@ _UPDATES: Final = list_atomic(
         ),
         "name",
     ),
-    max_items=_MOST_PARTS,
+    max_items=_MAX_POD_SETS,
 )
 _CHECKS: Final = list_map(
     with_required(
@@ -94,7 +94,7 @@ _CHECKS: Final = list_map(
             state=string_enum("Pending", "Ready", "Retry", "Rejected"),
             message=_MESSAGE,
             lastTransitionTime=DATE_TIME,
-            podSetUpdates=_UPDATES,
+            podSetUpdates=_POD_SET_UPDATES,
             requeueAfterSeconds=NON_NEGATIVE_INT32,
             retryCount=NON_NEGATIVE_INT32,
         ),
@@ -106,12 +106,14 @@ _CHECKS: Final = list_map(
     "name",
     max_items=8,
 )
-_OLD_TOPOLOGY: Final = with_required(
+_OLDER_TOPOLOGY: Final = with_required(
     object_schema(
         levels=list_atomic(STRING, max_items=16, min_items=1),
         domains=list_of(
             with_required(
-                object_schema(count=_FIRST, values=list_atomic(STRING, max_items=16, min_items=1)), "count", "values"
+                object_schema(count=_POSITIVE_INT32, values=list_atomic(STRING, max_items=16, min_items=1)),
+                "count",
+                "values",
             ),
         ),
     ),
@@ -124,21 +126,27 @@ _TOPOLOGY: Final = with_required(
 
 
 def _topology_request(*, older: bool) -> Object:
-    constraint = with_required(object_schema(size=_FIRST, topology=STRING), "size", "topology")
+    constraint = with_required(object_schema(size=_POSITIVE_INT32, topology=STRING), "size", "topology")
     newer: dict[str, Object] = {"podsetSliceRequiredTopologyConstraints": list_atomic(constraint, max_items=3)}
-    named = dict.fromkeys(_TOPOLOGY_WORDS, STRING)
-    further = {} if older else newer
+    named = dict.fromkeys(_TOPOLOGY_TEXT_FIELDS, STRING)
+    version_fields = {} if older else newer
     return object_schema(
-        **named, unconstrained=BOOLEAN, podSetSliceSize=_FIRST, subGroupCount=NON_NEGATIVE_INT32, **further
+        **named,
+        unconstrained=BOOLEAN,
+        podSetSliceSize=_POSITIVE_INT32,
+        subGroupCount=NON_NEGATIVE_INT32,
+        **version_fields,
     )
 
 
 def _pod_set(*, older: bool) -> Object:
     part = object_schema(
-        "A number of pods of one shape.",
-        name=_MAIN,
+        "Pods with the same template.",
+        name=_POD_SET_NAME,
         count={**NON_NEGATIVE_INT32, "default": 1},
-        minCount=described(_FIRST, "The number of pods that is enough to start."),
+        minCount=described(
+            _POSITIVE_INT32, "With partial admission, the smallest number of pods that can be admitted."
+        ),
         template=object_schema("The pods.", metadata=_ANY, spec=_ANY),
         topologyRequest=_topology_request(older=older),
     )
@@ -147,11 +155,11 @@ def _pod_set(*, older: bool) -> Object:
 
 def _assignment(*, older: bool) -> Object:
     return object_schema(
-        name=_MAIN,
+        name=_POD_SET_NAME,
         count=NON_NEGATIVE_INT32,
         flavors=map_of(REFERENCE, "The flavor of each resource."),
-        resourceUsage=resource_list("What all its pods use together."),
-        topologyAssignment=_OLD_TOPOLOGY if older else _TOPOLOGY,
+        resourceUsage=resource_list("The total use of its pods."),
+        topologyAssignment=_OLDER_TOPOLOGY if older else _TOPOLOGY,
         delayedTopologyRequest=STRING,
     )
 
@@ -159,13 +167,13 @@ def _assignment(*, older: bool) -> Object:
 def workload(*, older: bool) -> Object:
     spec = object_schema(
         "Pods that are admitted together.",
-        podSets=list_map(_pod_set(older=older), "name", max_items=_MOST_PARTS, min_items=1),
+        podSets=list_map(_pod_set(older=older), "name", max_items=_MAX_POD_SETS, min_items=1),
         queueName=described(REFERENCE, "The LocalQueue, in the same namespace."),
         **_priority(older=older),
-        priority=described(INT32, "A workload with a higher priority goes first."),
-        active={**BOOLEAN, "default": True, "description": "false ends it, and keeps it from being admitted."},
-        maximumExecutionTimeSeconds=_FIRST,
-        **({} if older else {"preemptionGates": _GATES}),
+        priority=described(INT32, "Workloads with a higher priority are admitted first."),
+        active={**BOOLEAN, "default": True, "description": "false evicts the workload and prevents its admission."},
+        maximumExecutionTimeSeconds=_POSITIVE_INT32,
+        **({} if older else {"preemptionGates": _PREEMPTION_GATES}),
     )
     request = with_required(object_schema(name=PART_NAME, resources=resource_list()), "name")
     reclaimable = with_required(object_schema(name=PART_NAME, count=NON_NEGATIVE_INT32), "name", "count")
@@ -179,24 +187,24 @@ def workload(*, older: bool) -> Object:
     admission = object_schema(
         "Where it holds quota, and which.",
         clusterQueue=REFERENCE,
-        podSetAssignments=list_map(_assignment(older=older), "name", max_items=_MOST_PARTS),
+        podSetAssignments=list_map(_assignment(older=older), "name", max_items=_MAX_POD_SETS),
     )
     status = object_schema(
         conditions=CONDITIONS,
         admission=with_required(admission, "clusterQueue", "podSetAssignments") if older else admission,
         requeueState=object_schema(count=NON_NEGATIVE_INT32, requeueAt=DATE_TIME),
-        reclaimablePods=list_map(reclaimable, "name", max_items=_MOST_PARTS),
+        reclaimablePods=list_map(reclaimable, "name", max_items=_MAX_POD_SETS),
         admissionChecks=_CHECKS,
-        resourceRequests=list_map(request, "name", max_items=_MOST_PARTS),
+        resourceRequests=list_map(request, "name", max_items=_MAX_POD_SETS),
         **{past: INT32},
         schedulingStats=object_schema(evictions=list_map(eviction, "reason", "underlyingCause")),
-        nominatedClusterNames=list_atomic(_CLUSTER, max_items=20),
-        clusterName=_CLUSTER,
+        nominatedClusterNames=list_atomic(_CLUSTER_NAME, max_items=20),
+        clusterName=_CLUSTER_NAME,
         unhealthyNodes=list_map(with_required(object_schema(name=STRING), "name"), "name"),
-        **({} if older else {"preemptionGates": _GATE_STATES}),
+        **({} if older else {"preemptionGates": _PREEMPTION_GATE_STATES}),
     )
     return resource_schema(
-        "What asks for quota: the pods of one job.",
+        "A request for quota: the pods of one job.",
         spec=with_required(spec, "podSets") if older else spec,
         status=status,
     )
@@ -210,7 +218,7 @@ def _priority(*, older: bool) -> dict[str, Object]:
 
 def priority_class(*, older: bool) -> Object:
     text = STRING if older else {**STRING, "maxLength": 2048}
-    schema = resource_schema("A priority in lines for quota, by a name.", value=INT32, description=text)
+    schema = resource_schema("A named priority of workloads.", value=INT32, description=text)
     return with_required(schema, "value")
 
 
@@ -228,13 +236,18 @@ def admission_check(*, older: bool) -> Object:
     delay: dict[str, Object] = {"retryDelayMinutes": {**INT64, "default": 15}}
     spec = object_schema(
         controllerName=described(
-            STRING if older else {**STRING, "minLength": 1, "maxLength": 253}, "Who decides. It cannot be changed."
+            STRING if older else {**STRING, "minLength": 1, "maxLength": 253},
+            "The controller that decides about the check. It cannot be changed.",
         ),
         parameters=parameters,
         **(delay if older else {}),
     )
     status = object_schema(conditions=CONDITIONS)
-    return resource_schema("What must agree, besides quota.", spec=with_required(spec, "controllerName"), status=status)
+    return resource_schema(
+        "A condition for admission besides quota; a controller decides about it.",
+        spec=with_required(spec, "controllerName"),
+        status=status,
+    )
 
 
 def workload_columns(*, older: bool) -> list[Object]:
@@ -242,12 +255,12 @@ def workload_columns(*, older: bool) -> list[Object]:
         return f".status.conditions[?(@.type=='{type_}')].status"
 
     return [
-        printer_column("Queue", ".spec.queueName", description="The LocalQueue it waits in"),
+        printer_column("Queue", ".spec.queueName", description="The LocalQueue in which it waits"),
         printer_column(
-            "Reserved in", ".status.admission.clusterQueue", description="The ClusterQueue it holds quota of"
+            "Reserved in", ".status.admission.clusterQueue", description="The ClusterQueue whose quota it holds"
         ),
-        printer_column("Admitted", condition("Admitted"), description="Whether it may run"),
-        printer_column("Finished", condition("Finished"), description="Whether it is done"),
+        printer_column("Admitted", condition("Admitted"), description="Whether it is admitted"),
+        printer_column("Finished", condition("Finished"), description="Whether it is finished"),
         printer_column("Age", ".metadata.creationTimestamp", "date", "Since it was created"),
     ]
 

@@ -19,21 +19,22 @@ _POD_CLASS: Final = ("scheduling.k8s.io", "PriorityClass")
 
 
 def workload_update_problems(new: Object, old: Object) -> FieldErrors:
+    """The problems of an update; empty if it is allowed."""
     after, before = find_object(new, "spec"), find_object(old, "spec")
-    held, holds = has_reservation(old), has_reservation(new)
-    found = _pod_sets(after, before) + _priority_class(after, before) if held else []
-    if held and holds:
+    had_quota, has_quota = has_reservation(old), has_reservation(new)
+    found = _pod_set_problems(after, before) + _priority_class_problems(after, before) if had_quota else []
+    if had_quota and has_quota:
         if after.get("queueName") != before.get("queueName"):
             found.append(invalid_without_value("spec.queueName", f"queueName {_WHILE_RESERVED}"))
-        found += _reclaimable(find_object(new, "status"), find_object(old, "status"))
-    longest = "maximumExecutionTimeSeconds"
-    if _is_admitted(new) and _is_admitted(old) and find_integer(after, longest) != find_integer(before, longest):
-        found.append(invalid_without_value(f"spec.{longest}", f"{longest} {_WHILE_RESERVED}"))
-    found += _admission(find_object(new, "status"), find_object(old, "status"))
-    return found + _pod_set_updates(find_object(new, "status"), find_object(old, "status"))
+        found += _reclaimable_problems(find_object(new, "status"), find_object(old, "status"))
+    field = "maximumExecutionTimeSeconds"
+    if _is_admitted(new) and _is_admitted(old) and find_integer(after, field) != find_integer(before, field):
+        found.append(invalid_without_value(f"spec.{field}", f"{field} {_WHILE_RESERVED}"))
+    found += _admission_problems(find_object(new, "status"), find_object(old, "status"))
+    return found + _pod_set_update_problems(find_object(new, "status"), find_object(old, "status"))
 
 
-def _pod_sets(after: Object, before: Object) -> FieldErrors:
+def _pod_set_problems(after: Object, before: Object) -> FieldErrors:
     new, old = (list(find_objects(each, "podSets", "spec")) for each in (after, before))
     if len(new) != len(old):
         return [invalid_without_value("spec.podSets", IMMUTABLE)]
@@ -42,7 +43,7 @@ def _pod_sets(after: Object, before: Object) -> FieldErrors:
     ]
 
 
-def _priority_class(after: Object, before: Object) -> FieldErrors:
+def _priority_class_problems(after: Object, before: Object) -> FieldErrors:
     """Only the name of a WorkloadPriorityClass may change."""
     name = "priorityClassRef"
     new, old = after.get(name), before.get(name)
@@ -63,7 +64,7 @@ def _priority_class(after: Object, before: Object) -> FieldErrors:
     return found
 
 
-def _reclaimable(after: Object, before: Object) -> FieldErrors:
+def _reclaimable_problems(after: Object, before: Object) -> FieldErrors:
     """The number of reclaimable pods never decreases."""
     new, old = (
         {
@@ -82,7 +83,7 @@ def _reclaimable(after: Object, before: Object) -> FieldErrors:
     return found
 
 
-def _admission(after: Object, before: Object) -> FieldErrors:
+def _admission_problems(after: Object, before: Object) -> FieldErrors:
     """The admission can be set or unset, but not changed."""
     new, old = after.get("admission"), before.get("admission")
     return (
@@ -92,7 +93,7 @@ def _admission(after: Object, before: Object) -> FieldErrors:
     )
 
 
-def _pod_set_updates(after: Object, before: Object) -> FieldErrors:
+def _pod_set_update_problems(after: Object, before: Object) -> FieldErrors:
     new = {find_text(each, "name"): each for _, each in find_objects(after, "admissionChecks", "")}
     return [
         invalid_without_value(f"{path}.podSetUpdates", IMMUTABLE)

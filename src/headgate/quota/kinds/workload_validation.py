@@ -29,19 +29,20 @@ def workload_problems(obj: Object) -> FieldErrors:
     found: FieldErrors = []
     flexible = 0
     for path, pods in find_objects(spec, "podSets", "spec"):
-        found += _pod_set(pods, path)
+        found += _pod_set_problems(pods, path)
         flexible += pods.get("minCount") is not None
     if flexible > 1:
         found.append(invalid("spec.podSets", flexible, "at most one podSet can use minCount"))
-    found += _priority(spec)
+    found += _priority_problems(spec)
     if has_reservation(obj):
-        found += _admission(spec, status)
-    found += _reclaimable(spec, status)
+        found += _admission_problems(spec, status)
+    found += _reclaimable_problems(spec, status)
     found += _checks(spec, status)
     return found
 
 
 def has_reservation(obj: Object) -> bool:
+    """Whether quota is reserved for the Workload."""
     return conditions.is_true(
         [each for _, each in find_objects(find_object(obj, "status"), "conditions", "")], QUOTA_RESERVED
     )
@@ -55,7 +56,7 @@ def counts_of(spec: Object) -> dict[str, int]:
     }
 
 
-def _pod_set(pods: Object, path: str) -> FieldErrors:
+def _pod_set_problems(pods: Object, path: str) -> FieldErrors:
     template, at = find_object(pods, "template"), f"{path}.template"
     found: FieldErrors = []
     if find_integer(pods, "minCount") > find_integer(pods, "count", 1):
@@ -68,11 +69,11 @@ def _pod_set(pods: Object, path: str) -> FieldErrors:
     inside = find_object(template, "spec")
     for field in _CONTAINERS:
         for place, container in find_objects(inside, field, f"{at}.spec"):
-            found += _resources(find_object(container, "resources"), f"{place}.resources")
-    return found + _resources(find_object(inside, "resources"), f"{at}.spec.resources")
+            found += _resource_problems(find_object(container, "resources"), f"{place}.resources")
+    return found + _resource_problems(find_object(inside, "resources"), f"{at}.spec.resources")
 
 
-def _resources(resources: Object, path: str) -> FieldErrors:
+def _resource_problems(resources: Object, path: str) -> FieldErrors:
     found: FieldErrors = []
     for field in ("requests", "limits"):
         for name, value in find_object(resources, field).items():
@@ -86,7 +87,7 @@ def _resources(resources: Object, path: str) -> FieldErrors:
     return found
 
 
-def _priority(spec: Object) -> FieldErrors:
+def _priority_problems(spec: Object) -> FieldErrors:
     reference = spec.get("priorityClassRef")
     if not isinstance(reference, dict):
         return []
@@ -94,15 +95,17 @@ def _priority(spec: Object) -> FieldErrors:
     if spec.get("priority") is None:
         found.append(invalid_without_value("spec", "priority should not be nil when priorityClassRef is set"))
     group, kind = find_text(reference, "group"), find_text(reference, "kind")
-    wanted = _KIND_OF_GROUP.get(group)
-    if wanted is not None and kind != wanted:
+    expected_kind = _KIND_OF_GROUP.get(group)
+    if expected_kind is not None and kind != expected_kind:
         found.append(
-            invalid_without_value("spec.priorityClassRef", f"only the {wanted} kind is allowed for the {group} group")
+            invalid_without_value(
+                "spec.priorityClassRef", f"only the {expected_kind} kind is allowed for the {group} group"
+            )
         )
     return found
 
 
-def _admission(spec: Object, status: Object) -> FieldErrors:
+def _admission_problems(spec: Object, status: Object) -> FieldErrors:
     admission = status.get("admission")
     if not isinstance(admission, dict):
         return [required("status.admission", "must be set while the QuotaReserved condition is true")]
@@ -124,7 +127,7 @@ def _admission(spec: Object, status: Object) -> FieldErrors:
     return found
 
 
-def _reclaimable(spec: Object, status: Object) -> FieldErrors:
+def _reclaimable_problems(spec: Object, status: Object) -> FieldErrors:
     known = counts_of(spec)
     found: FieldErrors = []
     for _, each in find_objects(status, "reclaimablePods", "status"):

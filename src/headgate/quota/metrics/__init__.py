@@ -1,1 +1,2 @@
-"""Metrics of quota under Kueue's names: counted as it happens (``counters.py``) or read on demand (``gauges.py``)."""
+"""Metrics of quota under Kueue's names: counters of events (``counters.py``), and gauges read on each scrape
+(``gauges.py``)."""

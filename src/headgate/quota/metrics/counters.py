@@ -1,8 +1,8 @@
-"""Metrics of workloads that are counted as they happen: decisions, and unadmitted and finished workloads.
+"""Metrics that are updated with each event: decisions, and the numbers of unadmitted and finished workloads.
 
-``quota/controller/quota_controller.py`` reports here: a decision counts when the server has it, and changes by other
-clients (finished, pods ready, quota released) when they are observed. Each costs an addition or two. The counts of a
-deleted queue are removed. The engine reads none of this.
+``quota/controller/quota_controller.py`` reports a decision after the server has accepted its write, and changes by
+other clients (finished, pods ready, quota released) when it observes them. The counts of a deleted queue are removed.
+No decision depends on these values.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _CLASS: Final = ("priority_class",)
 
 
 class WorkloadLabels(msgspec.Struct, frozen=True):
-    """The labels of a counted workload. ``cohorts``: those above its ClusterQueue. ``local_queue``: namespace/name."""
+    """The labels of a counted workload. ``cohorts``: all ancestors of its ClusterQueue. ``local_queue``:
+    namespace/name."""
 
     cluster_queue: str
     local_queue: str
@@ -40,6 +41,8 @@ class WorkloadLabels(msgspec.Struct, frozen=True):
 
 
 class AdmissionCounters:
+    """Counters and histograms of reservations, admissions, evictions and preemptions, by queue."""
+
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, Labels]] = Counter()
         self._waits: Final = {
@@ -54,23 +57,24 @@ class AdmissionCounters:
         )
         self._attempts: Final = HistogramVec("kueue_admission_attempt_duration_seconds", PROMETHEUS, ("result",))
 
-    # What was decided and written.
+    # Decisions that the server has accepted.
 
     def reserved(self, workload_labels: WorkloadLabels, waited_s: float) -> None:
-        self._count("quota_reserved_workloads_total", workload_labels, _class(workload_labels))
+        self._count("quota_reserved_workloads_total", workload_labels, _class_labels(workload_labels))
         self._wait("quota_reserved_wait_time_seconds", workload_labels, waited_s)
 
     def admitted(self, workload_labels: WorkloadLabels, waited_s: float, checked_s: float) -> None:
-        """``waited_s``: since it was queued, ``checked_s``: since its quota was reserved."""
-        self._count("admitted_workloads_total", workload_labels, _class(workload_labels))
+        """``waited_s``: the time since the workload was queued; ``checked_s``: the time since its quota was
+        reserved."""
+        self._count("admitted_workloads_total", workload_labels, _class_labels(workload_labels))
         for cohort in workload_labels.cohorts:
-            labels = (("cohort", cohort), *_class(workload_labels))
+            labels = (("cohort", cohort), *_class_labels(workload_labels))
             self._counts["kueue_cohort_subtree_admitted_workloads_total", labels] += 1
         self._wait("admission_wait_time_seconds", workload_labels, waited_s)
         self._wait("admission_checks_wait_time_seconds", workload_labels, checked_s)
 
     def evicted(self, workload_labels: WorkloadLabels, reason: str, cause: str, is_first: bool) -> None:
-        labels = (("reason", reason), ("underlying_cause", cause), *_class(workload_labels))
+        labels = (("reason", reason), ("underlying_cause", cause), *_class_labels(workload_labels))
         self._count("evicted_workloads_total", workload_labels, labels)
         if is_first:
             name, queue = (
@@ -88,7 +92,7 @@ class AdmissionCounters:
         self._counts["kueue_admission_attempts_total", (("result", result),)] += 1
         self._attempts.with_label_values(result).observe(took_s)
 
-    # What was seen.
+    # Observed changes of objects.
 
     def workload_changed(
         self, before: Workload, after: Workload | None, workload_labels: WorkloadLabels, now_s: float
@@ -102,7 +106,7 @@ class AdmissionCounters:
         if after is None:
             return
         if after.is_finished and not before.is_finished:
-            self._count("finished_workloads_total", workload_labels, _class(workload_labels))
+            self._count("finished_workloads_total", workload_labels, _class_labels(workload_labels))
         ready, admitted = after.conditions.get(names.PODS_READY), after.conditions.get(names.ADMITTED)
         if ready is None or admitted is None or before.has(names.PODS_READY):
             return
@@ -127,11 +131,11 @@ class AdmissionCounters:
         yield from self._latency.samples()
         yield from self._attempts.samples()
 
-    # Inside.
+    # Private.
 
-    def _count(self, metric: str, workload_labels: WorkloadLabels, more: Labels) -> None:
-        self._counts[of_cluster_queue(metric), (("cluster_queue", workload_labels.cluster_queue), *more)] += 1
-        self._counts[of_local_queue(metric), (*local_labels(workload_labels.local_queue), *more)] += 1
+    def _count(self, metric: str, workload_labels: WorkloadLabels, further_labels: Labels) -> None:
+        self._counts[of_cluster_queue(metric), (("cluster_queue", workload_labels.cluster_queue), *further_labels)] += 1
+        self._counts[of_local_queue(metric), (*local_labels(workload_labels.local_queue), *further_labels)] += 1
 
     def _wait(self, metric: str, workload_labels: WorkloadLabels, waited_s: float) -> None:
         of_cluster, of_local = self._waits[metric]
@@ -153,7 +157,7 @@ def local_labels(local_queue: str) -> Labels:
     return ("name", name), ("namespace", namespace)
 
 
-def _class(workload_labels: WorkloadLabels) -> Labels:
+def _class_labels(workload_labels: WorkloadLabels) -> Labels:
     return (("priority_class", workload_labels.priority_class),)
 
 
@@ -174,7 +178,8 @@ def _forget(histograms: HistogramVec, queue_ref: QueueRef) -> None:
 
 
 class UnadmittedEntry(msgspec.Struct, frozen=True):
-    """``cluster_queue``: where quota is reserved; empty if none is yet. ``reason``: empty for a finished workload."""
+    """Why one workload is not admitted. ``cluster_queue``: where its quota is reserved; empty without a reservation.
+    ``reason`` and ``cause``: the labels of the metric; both are empty for a finished workload."""
 
     cluster_queue: str
     local_queue: str
@@ -183,6 +188,8 @@ class UnadmittedEntry(msgspec.Struct, frozen=True):
 
 
 class UnadmittedWorkloads:
+    """The number of unadmitted and finished workloads, by queue, reason and cause."""
+
     def __init__(self) -> None:
         self._entries: Final[dict[str, UnadmittedEntry]] = {}
         self._counts: Final[Counter[UnadmittedEntry]] = Counter()
@@ -203,20 +210,20 @@ class UnadmittedWorkloads:
 
     def samples(self, cluster_queue_of: Callable[[str], str]) -> Iterator[Sample]:
         """``cluster_queue_of``: the present ClusterQueue of a LocalQueue. Workloads without one are left out."""
-        by_queue: Counter[Sample] = Counter()
+        counts: Counter[Sample] = Counter()
         for entry, count in self._counts.items():
             queue = entry.cluster_queue or cluster_queue_of(entry.local_queue)
             if not queue:
                 continue
             of_queue, local = (("cluster_queue", queue),), local_labels(entry.local_queue)
             if not entry.reason:
-                by_queue[Sample(of_cluster_queue("finished_workloads"), of_queue, 0)] += count
-                by_queue[Sample(of_local_queue("finished_workloads"), local, 0)] += count
+                counts[Sample(of_cluster_queue("finished_workloads"), of_queue, 0)] += count
+                counts[Sample(of_local_queue("finished_workloads"), local, 0)] += count
                 continue
             reason_labels = (("reason", entry.reason), ("underlying_cause", entry.cause))
-            by_queue[Sample(of_cluster_queue("unadmitted_workloads"), (*of_queue, *reason_labels), 0)] += count
-            by_queue[Sample(of_local_queue("unadmitted_workloads"), (*local, *of_queue, *reason_labels), 0)] += count
-        for sample, count in sorted(by_queue.items()):
+            counts[Sample(of_cluster_queue("unadmitted_workloads"), (*of_queue, *reason_labels), 0)] += count
+            counts[Sample(of_local_queue("unadmitted_workloads"), (*local, *of_queue, *reason_labels), 0)] += count
+        for sample, count in sorted(counts.items()):
             yield Sample(sample.name, sample.labels, count)
 
 

@@ -1,7 +1,8 @@
-"""Metrics that are read from the engine and the workload counters on each scrape: queues, cohorts, pending and usage.
+"""Metrics that are read from the quota engine and the workload counters on each scrape: queues, cohorts, pending
+workloads and usage.
 
-A scrape costs the queues, their flavors and the pending shapes, not the workloads. Amounts are in cores, bytes and
-pieces.
+The cost of a scrape grows with the number of queues, flavors and pending shapes, and of parked workloads where several
+LocalQueues share a ClusterQueue (``_parked``). Amounts are in cores, bytes and whole units.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final
 from headgate.kube.metrics import Labels, Sample
 from headgate.kube.resource_amounts import CPU
 from headgate.quota import names
-from headgate.quota.api.cohort import FlavorResource
+from headgate.quota.api.resource_groups import FlavorResource
 from headgate.quota.cache.quota_tree import QuotaNode
 from headgate.quota.engine import QuotaEngine
 from headgate.quota.metrics.counters import local_labels
@@ -42,7 +43,7 @@ def samples(engine: QuotaEngine, counters: WorkloadCounters) -> Iterator[Sample]
 
 
 def cohorts_above(node: QuotaNode | None) -> Iterator[QuotaNode]:
-    """The nearest first."""
+    """The ancestors of a ClusterQueue, its own cohort first."""
     return iter(()) if node is None else (each for each in node.path() if not each.is_queue)
 
 
@@ -135,7 +136,7 @@ def _labels(fr: FlavorResource) -> Labels:
 
 
 def _amount(fr: FlavorResource, units: int | None) -> float:
-    """In cores, bytes or pieces; without a limit infinite."""
+    """In cores, bytes or whole units; infinite if there is no limit."""
     if units is None:
         return _INFINITE
     return units / 1000 if fr[1] == CPU else units

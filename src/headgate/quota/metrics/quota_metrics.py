@@ -1,7 +1,7 @@
-"""The metrics of quota in one process: receives events and renders the page. Engines are replaced; counts stay.
+"""The metrics of quota in one process: receives events and renders the metrics.
 
-A replica that does not lead has no engine and exports no gauges. ``counters.py`` counts events, ``gauges.py`` reads the
-engine.
+Only the replica that leads has a quota engine (``quota/engine.py``); other replicas export no gauges. The counters are
+kept when leadership changes. ``counters.py`` counts events, ``gauges.py`` reads the engine.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from headgate.quota.metrics.counters import AdmissionCounters, UnadmittedWorkloa
 from headgate.quota.metrics.metric_families import FAMILIES
 from headgate.quota.status.workload_counters import QueueRef, WorkloadCounters
 
-Wire = Mapping[str, Any]
+JSONObject = Mapping[str, Any]
+"""An API object, or a part of one, as decoded JSON."""
 Clock = Callable[[], float]
 
 
@@ -28,7 +29,7 @@ def zero_clock() -> float:
 
 
 class QuotaMetrics:
-    """``clock`` times decisions and may start anywhere; ``version``: of this program."""
+    """``clock`` times decisions; its origin does not matter. ``version``: the version of this program."""
 
     def __init__(self, clock: Clock = zero_clock, version: str = "") -> None:
         self.clock = clock
@@ -38,9 +39,11 @@ class QuotaMetrics:
         self._view: tuple[QuotaEngine, WorkloadCounters] | None = None
 
     def attach(self, engine: QuotaEngine, counters: WorkloadCounters) -> None:
+        """This replica leads now: gauges are read from this engine and these counters."""
         self._view, self._unadmitted = (engine, counters), UnadmittedWorkloads()
 
     def detach(self) -> None:
+        """This replica does not lead any more."""
         self._view, self._unadmitted = None, UnadmittedWorkloads()
 
     def page(self) -> bytes:
@@ -51,27 +54,29 @@ class QuotaMetrics:
             found += gauges.samples(*self._view)
         return exposition_text(FAMILIES, found)
 
-    # What happens.
+    # Events.
 
     def attempted(self, decided: Iterable[effects.Effect], took_s: float) -> None:
         self._counters.attempted(any(isinstance(each, effects.Admit) for each in decided), took_s)
 
     def workload_changed(
-        self, wire: Wire | None, before: Workload | None, after: Workload | None, now_s: float
+        self, obj: JSONObject | None, before: Workload | None, after: Workload | None, now_s: float
     ) -> None:
-        """A workload was created, changed or deleted; ``wire``: its last version from the server."""
+        """A workload was created, changed or deleted; ``obj``: its last version from the server."""
         known = after or before
         if known is None:
             return
         self._unadmitted.put(known.key, after)
         is_unchanged = before is not None and after is not None and before.conditions == after.conditions
         if before is not None and not is_unchanged and (after is None or after.uid == before.uid):
-            workload_labels = self._labels_of(wire or {}, before if before.holds_quota else known)
+            workload_labels = self._labels_of(obj or {}, before if before.holds_quota else known)
             self._counters.workload_changed(before, after, workload_labels, now_s)
 
-    def effects_written(self, wire: Wire, workload: Workload, done: Iterable[effects.Effect], now_s: float) -> None:
+    def effects_written(
+        self, obj: JSONObject, workload: Workload, done: Iterable[effects.Effect], now_s: float
+    ) -> None:
         """Effects were written. ``workload``: its state before the write."""
-        workload_labels = self._labels_of(wire, workload)
+        workload_labels = self._labels_of(obj, workload)
         for effect in done:
             match effect:
                 case effects.Admit(_, _, admission, is_admitted, waited_s):
@@ -84,7 +89,7 @@ class QuotaMetrics:
                     checked_s = 0.0 if reserved is None else now_s - reserved.since_s
                     self._counters.admitted(workload_labels, now_s - queued_s(workload), checked_s)
                 case effects.Evict():
-                    is_first = not has_eviction(wire, effect.reason, effect.cause)
+                    is_first = not has_eviction(obj, effect.reason, effect.cause)
                     self._counters.evicted(workload_labels, effect.reason, effect.cause, is_first)
                     if effect.preempted:
                         self._counters.preempted(self._queue_of(effect.preemptor), effect.preempted)
@@ -92,10 +97,10 @@ class QuotaMetrics:
     def queue_removed(self, queue_ref: QueueRef) -> None:
         self._counters.forget(queue_ref)
 
-    # Inside.
+    # Private.
 
-    def _labels_of(self, wire: Wire, workload: Workload) -> WorkloadLabels:
-        reference = (wire.get("spec") or {}).get("priorityClassRef") or {}
+    def _labels_of(self, obj: JSONObject, workload: Workload) -> WorkloadLabels:
+        reference = (obj.get("spec") or {}).get("priorityClassRef") or {}
         workload_labels = WorkloadLabels("", workload.queue_key, str(reference.get("name", "")))
         if workload.admission is not None:
             return self._with_cluster_queue(workload_labels, workload.admission.cluster_queue)

@@ -1,8 +1,9 @@
 """Preemption candidates: workloads that may be evicted for another one, in the order in which they are tried.
 
-There are three groups, in this order: workloads that use quota to which the preemptor's queue has the closer claim in
-the hierarchy (reclaimed whatever their priority, if the queue reclaims at all); workloads of the cohort that the
-queue's policy lets it preempt by priority; workloads of its own queue. In each group lower priority comes first, then
+There are three groups, in this order. *Hierarchy candidates* use quota of a subtree in which the preemptor is and they
+are not; they are reclaimed whatever their priority, if the policy of the preemptor's queue allows any reclaim.
+*Priority candidates* are other workloads of the cohort that the policy allows to preempt by priority. *Same-queue
+candidates* are workloads of the preemptor's own queue. In each group lower priority comes first, then
 the latest reservation. Evicted workloads are left out. ``targets.py`` decides how many are needed.
 """
 
@@ -14,14 +15,15 @@ import msgspec
 
 from headgate.quota import names
 from headgate.quota.api.cluster_queue import ClusterQueue
-from headgate.quota.api.cohort import FlavorResource, Usage
 from headgate.quota.api.quota_reservation import QuotaHolder
+from headgate.quota.api.resource_groups import FlavorResource, Usage
 from headgate.quota.cache.quota_ledger import QuotaLedger
 from headgate.quota.cache.quota_tree import QuotaNode
 
 
 class Preemptor(msgspec.Struct, frozen=True):
-    """The workload that needs quota: its usage, and the resources that are short."""
+    """The workload that needs quota. ``usage``: what it would use; ``needs``: the resources of which quota is
+    missing. ``order_s``: the time that orders it in its queue."""
 
     key: str
     queue: ClusterQueue
@@ -69,6 +71,13 @@ def find_candidates(ledger: QuotaLedger, preemptor: Preemptor) -> Candidates:
     return found
 
 
+def may_preempt(preemptor: Preemptor, holder: QuotaHolder) -> bool:
+    """Whether the policies of the preemptor's queue ever allow to evict this workload for it."""
+    policy = preemptor.queue.preemption
+    allowed = policy.within_cluster_queue if holder.queue == preemptor.queue.name else policy.reclaim_within_cohort
+    return allowed != names.NEVER and _may_be_preempted(allowed, preemptor, holder)
+
+
 def is_still_eligible(candidate: Candidate, preemptor: Preemptor, ledger: QuotaLedger, may_borrow: bool) -> bool:
     """Whether the candidate's queue, and each cohort below the common cohort, still borrows."""
     if candidate.common_cohort is None:
@@ -84,45 +93,46 @@ def is_still_eligible(candidate: Candidate, preemptor: Preemptor, ledger: QuotaL
 
 
 def _collect_above(ledger: QuotaLedger, preemptor: Preemptor, node: QuotaNode, found: Candidates) -> None:
-    """Collects candidates, cohort by cohort towards the root. When the request fits in the quota of a subtree,
-    workloads outside that subtree use quota to which the preemptor has the closer claim."""
-    has_advantage, left = _fits_own(node, preemptor.usage)
-    seen: QuotaNode = node
+    """Collects candidates, cohort by cohort towards the root. If the request fits in the quota of a subtree, workloads
+    outside that subtree are hierarchy candidates: they borrow what the subtree lends."""
+    fits_in_subtree, left = _fits_in_quota(node, preemptor.usage)
+    searched: QuotaNode = node
     for cohort in (each for each in node.path() if each is not node):
-        candidates = found.hierarchy_candidates if has_advantage else found.priority_candidates
-        for queue in _borrowers(cohort, seen, preemptor.needs):
+        candidates = found.hierarchy_candidates if fits_in_subtree else found.priority_candidates
+        for queue in _borrowers(cohort, searched, preemptor.needs):
             for holder in ledger.users(queue.name, preemptor.needs):
-                candidate = _classify(preemptor, holder, cohort, has_advantage)
+                candidate = _classify(preemptor, holder, cohort, fits_in_subtree)
                 if candidate is not None:
                     candidates.append(candidate)
-        fits, left = _fits_own(cohort, left)
-        has_advantage = has_advantage or fits
-        seen = cohort
+        fits, left = _fits_in_quota(cohort, left)
+        fits_in_subtree = fits_in_subtree or fits
+        searched = cohort
 
 
-def _borrowers(top: QuotaNode, seen: QuotaNode, needs: frozenset[FlavorResource]) -> Iterator[QuotaNode]:
-    """Queues below a cohort that borrow, in cohorts that borrow, too. ``seen``: a subtree that is already done."""
-    for key in sorted(top.children):
-        child = top.children[key]
-        if child is seen or child.is_within(needs):
+def _borrowers(cohort: QuotaNode, searched: QuotaNode, needs: frozenset[FlavorResource]) -> Iterator[QuotaNode]:
+    """The queues below a cohort that borrow, as far as all cohorts between borrow, too. ``searched``: a subtree that
+    was searched before."""
+    for key in sorted(cohort.children):
+        child = cohort.children[key]
+        if child is searched or child.is_within(needs):
             continue
         if child.is_queue:
             yield child
         else:
-            yield from _borrowers(child, seen, needs)
+            yield from _borrowers(child, searched, needs)
 
 
-def _fits_own(node: QuotaNode, usage: Usage) -> tuple[bool, dict[FlavorResource, int]]:
+def _fits_in_quota(node: QuotaNode, usage: Usage) -> tuple[bool, dict[FlavorResource, int]]:
     """Whether the usage fits in the node's quota, and the part that its local quota does not cover."""
     fits = not any(node.borrows_with(fr, amount) for fr, amount in usage.items())
     return fits, {fr: max(0, amount - node.local_available(fr)) for fr, amount in usage.items()}
 
 
-def _classify(preemptor: Preemptor, holder: QuotaHolder, cohort: QuotaNode, has_advantage: bool) -> Candidate | None:
+def _classify(preemptor: Preemptor, holder: QuotaHolder, cohort: QuotaNode, fits_in_subtree: bool) -> Candidate | None:
     policy = preemptor.queue.preemption
     if not _may_be_preempted(policy.reclaim_within_cohort, preemptor, holder):
         return None
-    if has_advantage:
+    if fits_in_subtree:
         return Candidate(holder, names.IN_COHORT_RECLAMATION, cohort)
     threshold = policy.borrow_threshold
     is_low = holder.priority < preemptor.priority and (threshold is None or holder.priority <= threshold)

@@ -1,15 +1,15 @@
 """Preemption targets: removes candidates in order until the workload fits, then puts back those that are not needed.
 
 The simulation uses the tree *ahead* (``quota/cache/quota_ledger.py``), where evicted workloads are already gone: no
-victim is counted twice, and no workload is evicted because others end slowly. The tree is left unchanged.
+victim is counted twice, and no further workload is evicted while the first ones end. The tree is left unchanged.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from headgate.quota.api.cohort import FlavorResource
 from headgate.quota.api.quota_reservation import QuotaHolder
+from headgate.quota.api.resource_groups import FlavorResource
 from headgate.quota.cache.quota_ledger import QuotaLedger, fits
 from headgate.quota.cache.quota_tree import QuotaNode
 from headgate.quota.flavors.assignment import GranularMode

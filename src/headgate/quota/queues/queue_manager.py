@@ -1,32 +1,36 @@
 """The queue manager: pending workloads per ClusterQueue, their heads, and inadmissible ones that wait for an event.
 
-The order is priority, waiting time, uid. Workloads of one shape fit or do not fit together, so they form one group:
-when its first does not fit, the group is parked as one unit, and workloads that join it cost no attempt. In a
-StrictFIFO queue no workload passes the head: the queue itself is parked. Each unit registers the events that may help
-it (``waiting/``). A workload that waits for its victims stays first (kueue#6929). ``quota/cycle/admission_cycle.py``
-makes the attempts.
+The order is priority, waiting time, uid. Workloads of one shape (equal requirements) fit or do not fit together, so
+they form one group: when the first one does not fit, the group is parked as one unit in the parking lot
+(``waiting/parking_lot.py``), and workloads that are added to it need no attempt. In a StrictFIFO queue no workload
+overtakes the head: the queue itself is parked. Each unit registers the events after which an attempt is useful. A
+workload that waits for its victims stays the head (it is *sticky*, as in Kueue: kueue#6929). A queue that protects its
+first workload has a :class:`Line`; units that wait for that workload register the topic ``("line", queue)``.
+``quota/cycle/admission_cycle.py`` makes the attempts.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from headgate.quota import names
-from headgate.quota.api.cohort import FlavorResource
+from headgate.quota.api.resource_groups import FlavorResource
 from headgate.quota.api.workload import Workload
+from headgate.quota.queues.line import Line, WorkloadOrder
 from headgate.waiting.heap import Heap
 from headgate.waiting.parking_lot import ParkingLot, RegisteredEvents
 from headgate.waiting.queueing_hints import ClusterEventWithHint, Topic
 
 Unit = tuple[Any, ...]
+"""What is parked: ``("blocked", workload)``, ``("shape", queue, shape)`` or ``("head", queue)``."""
 
 
 class PendingWorkload(msgspec.Struct, frozen=True):
-    """``order_s``: the time that orders it in the queue."""
+    """A workload in its queue. ``order_s``: the time that orders it there."""
 
     workload: Workload
     queue: str
@@ -38,7 +42,7 @@ class PendingWorkload(msgspec.Struct, frozen=True):
         return self.workload.key
 
     @property
-    def order(self) -> tuple[int, float, str]:
+    def order(self) -> WorkloadOrder:
         return -self.workload.priority, self.order_s, self.workload.uid
 
     @property
@@ -59,7 +63,7 @@ AvailableQuota = Callable[[str, FlavorResource], int]
 
 
 class QuotaEvent(msgspec.Struct, frozen=True):
-    """An event that may help the units that registered one of these topics."""
+    """An event that may wake the units that registered one of these topics."""
 
     topics: Sequence[Topic]
     available: AvailableQuota
@@ -78,14 +82,18 @@ class EnoughQuota(msgspec.Struct, frozen=True):
 
 
 class _PendingQueue:
-    __slots__ = ("active", "failed", "groups", "stalled", "sticky", "strict")
+    """The pending workloads of a ClusterQueue. ``groups``: by shape; ``active``: the shapes that are not parked;
+    ``sticky``: the workload that stays the head."""
+
+    __slots__ = ("active", "groups", "parked_shapes", "stalled", "sticky", "strict")
 
     def __init__(self) -> None:
         self.groups: dict[Hashable, Heap[str]] = {}
         self.active: Heap[Hashable] = Heap()
-        self.failed: dict[Hashable, tuple[int, float, str]] = {}  # parked shapes: order of the one that failed
+        # With the order of the workload that did not fit.
+        self.parked_shapes: dict[Hashable, WorkloadOrder] = {}
         self.sticky = ""
-        self.stalled = ""  # the head, if an attempt is useless for now
+        self.stalled = ""  # the head, while it is parked
         self.strict = False
 
 
@@ -96,8 +104,9 @@ class QueueManager:
         self._pending_queues: dict[str, _PendingQueue] = {}
         self._parking_lot: ParkingLot[Unit, PendingReason] = ParkingLot()
         self._ready: set[str] = set()
-        self._holding_place: set[str] = set()
-        self._released_places: set[str] = set()
+        self._reserving_queues: set[str] = set()
+        self._no_longer_reserving: set[str] = set()
+        self._lines: dict[str, Line] = {}
 
     def __contains__(self, key: str) -> bool:
         return key in self._pending
@@ -118,19 +127,19 @@ class QueueManager:
         )
 
     def ready(self) -> list[str]:
-        """Queues whose head is worth an attempt."""
+        """Queues whose head has to be tried."""
         return sorted(self._ready)
 
     def is_ready(self, queue: str) -> bool:
         return queue in self._ready
 
-    def holding_place(self) -> list[str]:
-        """Queues whose head is not worth an attempt and keeps its place in a round."""
-        return sorted(self._holding_place)
+    def reserving_queues(self) -> list[str]:
+        """Queues whose head is parked and still reserves quota in each round."""
+        return sorted(self._reserving_queues)
 
-    def released_places(self) -> list[str]:
-        """Queues that no longer keep their place, since the last call."""
-        found, self._released_places = self._released_places, set()
+    def no_longer_reserving(self) -> list[str]:
+        """Queues that stopped reserving quota since the last call."""
+        found, self._no_longer_reserving = self._no_longer_reserving, set()
         return sorted(found)
 
     def active_count(self, queue: str) -> int:
@@ -138,18 +147,26 @@ class QueueManager:
         pending_queue = self._pending_queues.get(queue)
         if pending_queue is None:
             return 0
-        return sum(len(group) for shape, group in pending_queue.groups.items() if shape not in pending_queue.failed)
+        return sum(
+            len(group) for shape, group in pending_queue.groups.items() if shape not in pending_queue.parked_shapes
+        )
 
     def inadmissible_count(self, queue: str) -> int:
         pending_queue = self._pending_queues.get(queue)
-        return 0 if pending_queue is None else sum(len(pending_queue.groups[shape]) for shape in pending_queue.failed)
+        return (
+            0
+            if pending_queue is None
+            else sum(len(pending_queue.groups[shape]) for shape in pending_queue.parked_shapes)
+        )
 
     def inadmissible_by_local_queue(self, queue: str) -> dict[str, int]:
         """How many are parked, by the key of their LocalQueue. The cost is proportional to them."""
         pending_queue = self._pending_queues.get(queue)
         if pending_queue is None:
             return {}
-        parked = (self._pending[key].workload for shape in pending_queue.failed for key in pending_queue.groups[shape])
+        parked = (
+            self._pending[key].workload for shape in pending_queue.parked_shapes for key in pending_queue.groups[shape]
+        )
         counts = Counter((each.namespace, each.queue) for each in parked)
         return {f"{namespace}/{name}": count for (namespace, name), count in counts.items()}
 
@@ -172,6 +189,41 @@ class QueueManager:
             pending_queue.sticky = ""
             self.retry(queue)
 
+    def set_protection(self, queue: str, is_protecting: bool) -> None:
+        """Whether the queue protects the first workload in its line."""
+        if not is_protecting:
+            self._lines.pop(queue, None)
+        elif queue not in self._lines:
+            line = self._lines[queue] = Line()
+            pending_queue = self._pending_queues.get(queue)
+            for shape, group in () if pending_queue is None else pending_queue.groups.items():
+                first = group.first()
+                if first is not None:
+                    line.put(shape, first[0])
+
+    def protecting_queues(self) -> Collection[str]:
+        return self._lines.keys()
+
+    def first_in_line(self, queue: str) -> PendingWorkload | None:
+        """The first workload in the line of a queue that protects it."""
+        line = self._lines.get(queue)
+        first = None if line is None else line.first()
+        if first is None:
+            return None
+        _, key = self._pending_queues[queue].groups[first[1]].first() or (None, "")
+        return self._pending[key]
+
+    def leave_out_of_line(self, pending: PendingWorkload) -> None:
+        """The queue can never admit this workload, with the quotas as they are."""
+        line = self._lines.get(pending.queue)
+        if line is not None:
+            line.leave_out(pending.shape)
+
+    def reset_lines(self) -> None:
+        """Quotas or flavors changed: the queues may admit workloads that were left out."""
+        for line in self._lines.values():
+            line.reset()
+
     def add(self, pending: PendingWorkload) -> None:
         before = self._pending.get(pending.key)
         if before is not None:
@@ -184,8 +236,8 @@ class QueueManager:
         pending_queue = self._pending_queues.setdefault(pending.queue, _PendingQueue())
         group = pending_queue.groups.setdefault(pending.shape, Heap())
         group.put(pending.key, pending.order)
-        failed = pending_queue.failed.get(pending.shape)
-        if failed is None or pending.order < failed:
+        failed_order = pending_queue.parked_shapes.get(pending.shape)
+        if failed_order is None or pending.order < failed_order:
             self._activate(pending.queue, pending_queue, pending.shape)
         if pending.is_preemptor and not pending_queue.strict and not pending_queue.sticky:
             pending_queue.sticky = pending.key
@@ -193,6 +245,7 @@ class QueueManager:
         if pending_queue.stalled and head is not None and head.key != pending_queue.stalled:
             self._unstall(pending.queue, pending_queue)
         self._update_ready(pending.queue, pending_queue)
+        self._update_line(pending.queue, pending.shape)
 
     def remove(self, key: str) -> None:
         """Removes a pending or blocked workload."""
@@ -206,7 +259,7 @@ class QueueManager:
         if not group:
             del pending_queue.groups[pending.shape]
             pending_queue.active.discard(pending.shape)
-            if pending_queue.failed.pop(pending.shape, None) is not None:
+            if pending_queue.parked_shapes.pop(pending.shape, None) is not None:
                 self._parking_lot.release(("shape", pending.queue, pending.shape))
         elif pending.shape in pending_queue.active:
             self._activate(pending.queue, pending_queue, pending.shape)
@@ -215,6 +268,7 @@ class QueueManager:
         if pending_queue.stalled == key:
             self._unstall(pending.queue, pending_queue)
         self._update_ready(pending.queue, pending_queue)
+        self._update_line(pending.queue, pending.shape)
 
     def block(
         self, key: str, reason: PendingReason, topics: Iterable[Topic], until_s: float | None, order: Any
@@ -226,17 +280,17 @@ class QueueManager:
         )
 
     def park(
-        self, pending: PendingWorkload, reason: PendingReason, wakers: RegisteredEvents, keeps_place: bool = False
+        self, pending: PendingWorkload, reason: PendingReason, wakers: RegisteredEvents, is_reserving: bool = False
     ) -> None:
         """The head of a queue does not fit: the next workload is tried, or none if the queue is StrictFIFO."""
         pending_queue = self._pending_queues[pending.queue]
         if pending_queue.sticky == pending.key:
             pending_queue.sticky = ""
         if pending_queue.strict:
-            self.hold_head(pending, reason, wakers, keeps_place=keeps_place)
+            self.hold_head(pending, reason, wakers, is_reserving=is_reserving)
             return
         pending_queue.active.discard(pending.shape)
-        pending_queue.failed[pending.shape] = pending.order
+        pending_queue.parked_shapes[pending.shape] = pending.order
         self._parking_lot.park(("shape", pending.queue, pending.shape), reason, wakers, pending.order)
         self._update_ready(pending.queue, pending_queue)
 
@@ -246,16 +300,16 @@ class QueueManager:
         reason: PendingReason,
         wakers: RegisteredEvents,
         is_sticky: bool = False,
-        keeps_place: bool = False,
+        is_reserving: bool = False,
     ) -> None:
-        """The head of a queue stays first, and the queue is not tried for now."""
+        """Parks the head of a queue: it stays the head, and the queue is not tried until one of the events."""
         pending_queue = self._pending_queues[pending.queue]
         pending_queue.sticky = pending.key if is_sticky and not pending_queue.strict else ""
         pending_queue.stalled = pending.key
-        if keeps_place:
-            self._holding_place.add(pending.queue)
+        if is_reserving:
+            self._reserving_queues.add(pending.queue)
         else:
-            self._release_place(pending.queue)
+            self._stop_reserving(pending.queue)
         self._parking_lot.park(("head", pending.queue), reason, wakers, pending.order)
         self._update_ready(pending.queue, pending_queue)
 
@@ -264,42 +318,69 @@ class QueueManager:
         pending_queue = self._pending_queues.get(queue)
         if pending_queue is None:
             return
-        for shape in list(pending_queue.failed):
+        for shape in list(pending_queue.parked_shapes):
             self._activate(queue, pending_queue, shape)
         self._unstall(queue, pending_queue)
         self._update_ready(queue, pending_queue)
 
+    def stays_head(self, key: str) -> bool:
+        """Whether the workload, the head of its queue, stays the head while it waits."""
+        pending = self._pending.get(key)
+        pending_queue = None if pending is None else self._pending_queues[pending.queue]
+        return pending_queue is not None and (pending_queue.strict or pending_queue.sticky == key)
+
     def release_head(self, key: str) -> None:
+        """The workload no longer stays the head."""
         pending = self._pending.get(key)
         if pending is not None and self._pending_queues[pending.queue].sticky == key:
             self._pending_queues[pending.queue].sticky = ""
 
     def wake(self, topics: Sequence[Topic]) -> list[str]:
-        """Makes units that the event may help worth an attempt again. Returns the keys of the blocked ones."""
+        """Unparks the units that the event may wake, so that they are tried. Returns the keys of the blocked ones."""
         return self._activate_units(list(self._parking_lot.wake(QuotaEvent(topics, self._available_quota))))
 
     def due(self, now_s: float) -> list[str]:
-        """The keys of blocked workloads whose time has come."""
+        """The keys of blocked workloads whose deadline has passed."""
         return self._activate_units(list(self._parking_lot.due(now_s)))
 
     def next_deadline_s(self) -> float | None:
         return self._parking_lot.next_deadline_s()
 
     def pending_reason(self, key: str) -> PendingReason | None:
-        """Why it is pending: because of itself, its shape, or the head of its StrictFIFO queue."""
+        """Why the workload is pending: the reason of the workload itself, of its shape, or of the head of its
+        StrictFIFO queue."""
         pending = self._pending.get(key)
         if pending is None:
             return self._reason(("blocked", key))
         pending_queue = self._pending_queues[pending.queue]
         if pending_queue.stalled == key or (pending_queue.stalled and pending_queue.strict):
             return self._reason(("head", pending.queue))
-        return self._reason(("shape", pending.queue, pending.shape)) if pending.shape in pending_queue.failed else None
+        return (
+            self._reason(("shape", pending.queue, pending.shape))
+            if pending.shape in pending_queue.parked_shapes
+            else None
+        )
 
     def forget_queue(self, queue: str) -> None:
         pending_queue = self._pending_queues.get(queue)
         if pending_queue is not None and not pending_queue.groups:
             del self._pending_queues[queue]
             self._ready.discard(queue)
+
+    def _update_line(self, queue: str, shape: Hashable) -> None:
+        """Wakes the workloads that wait for the first in line of the queue, if that is another one now."""
+        line = self._lines.get(queue)
+        if line is None:
+            return
+        before = line.first()
+        group = self._pending_queues[queue].groups.get(shape)
+        first = None if group is None else group.first()
+        if first is None:
+            line.discard(shape)
+        else:
+            line.put(shape, first[0])
+        if line.first() != before:
+            self.wake([("line", queue)])
 
     def _activate_units(self, units: Iterable[Unit]) -> list[str]:
         blocked: list[str] = []
@@ -316,7 +397,7 @@ class QueueManager:
         return blocked
 
     def _activate(self, queue: str, pending_queue: _PendingQueue, shape: Hashable) -> None:
-        if pending_queue.failed.pop(shape, None) is not None:
+        if pending_queue.parked_shapes.pop(shape, None) is not None:
             self._parking_lot.release(("shape", queue, shape))
         first = pending_queue.groups[shape].first()
         if first is not None:
@@ -324,13 +405,13 @@ class QueueManager:
 
     def _unstall(self, queue: str, pending_queue: _PendingQueue) -> None:
         pending_queue.stalled = ""
-        self._release_place(queue)
+        self._stop_reserving(queue)
         self._parking_lot.release(("head", queue))
 
-    def _release_place(self, queue: str) -> None:
-        if queue in self._holding_place:
-            self._holding_place.discard(queue)
-            self._released_places.add(queue)
+    def _stop_reserving(self, queue: str) -> None:
+        if queue in self._reserving_queues:
+            self._reserving_queues.discard(queue)
+            self._no_longer_reserving.add(queue)
 
     def _update_ready(self, queue: str, pending_queue: _PendingQueue) -> None:
         is_ready = not pending_queue.stalled and (bool(pending_queue.sticky) or len(pending_queue.active) > 0)

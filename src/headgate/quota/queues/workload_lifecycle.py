@@ -1,6 +1,6 @@
-"""The lifecycle of one workload by rules and deadlines, pending or admitted: one step at a time.
+"""The lifecycle of one workload, pending or admitted: the rules and deadlines that do not depend on free quota.
 
-The steps are checked in order, and the first that applies is taken; when its effects show in the API the workload is
+A review checks the steps in order and takes the first that applies. When the API shows its effects, the workload is
 reviewed again. ``quota/cycle/admission_cycle.py`` decides which workloads get quota, ``blockers.py`` which may not be
 queued.
 """
@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from headgate.quota import names
+from headgate.quota.api.activation import pending_transition
 from headgate.quota.api.admission_checks import (
     are_satisfied,
     describe,
@@ -30,6 +31,7 @@ from headgate.quota.api.pods_ready import (
 )
 from headgate.quota.api.workload import Workload
 from headgate.quota.effects import (
+    ConsumeActivationLabels,
     Deactivate,
     Effect,
     EmitWorkloadEvent,
@@ -44,6 +46,8 @@ from headgate.quota.queues.blockers import WorkloadContext
 
 
 class WorkloadReviewInput(msgspec.Struct, frozen=True):
+    """``rules``: the settings of waitForPodsReady; None if it is off."""
+
     workload: Workload
     context: WorkloadContext
     rules: WaitForPodsReady | None
@@ -51,7 +55,7 @@ class WorkloadReviewInput(msgspec.Struct, frozen=True):
 
 
 class WorkloadReview(msgspec.Struct, frozen=True):
-    """``at_s``: when to review again without an event."""
+    """The result of a review. ``at_s``: when to review the workload again if no event happens before."""
 
     effects: tuple[Effect, ...] = ()
     at_s: float | None = None
@@ -66,6 +70,7 @@ _BACKOFF_OVER: Final = ("BackoffFinished", "The workload backoff was finished")
 
 
 def review(case: WorkloadReviewInput) -> WorkloadReview:
+    """Runs the steps until one returns a result. A finished workload has none."""
     if case.workload.is_finished:
         return WorkloadReview()
     for step in _STEPS:
@@ -75,8 +80,16 @@ def review(case: WorkloadReviewInput) -> WorkloadReview:
     return WorkloadReview()
 
 
+def _activation(case: WorkloadReviewInput) -> WorkloadReview | None:
+    """Consumes the labels ``activate`` and ``deactivate``, before all other steps: these depend on ``spec.active``."""
+    workload, is_enabled = case.workload, case.context.honours_activation
+    if pending_transition(workload, is_enabled) is None:
+        return None
+    return WorkloadReview((ConsumeActivationLabels(workload.key, workload.uid, is_enabled, workload.revision),))
+
+
 def _delayed_retry(case: WorkloadReviewInput) -> WorkloadReview | None:
-    """A check asked for a delayed retry."""
+    """An admission check requested a retry after a delay."""
     until_s, known_s = retry_at_s(case.workload.checks), case.workload.requeue_at_s
     if until_s is None or until_s <= case.now_s or (known_s is not None and known_s >= until_s):
         return None
@@ -84,6 +97,7 @@ def _delayed_retry(case: WorkloadReviewInput) -> WorkloadReview | None:
 
 
 def _back_off(case: WorkloadReviewInput) -> WorkloadReview | None:
+    """Requeues the workload when its back-off is over, and deactivates it if that was requested."""
     workload = case.workload
     if not workload.is_active:
         return None
@@ -105,18 +119,22 @@ def _back_off(case: WorkloadReviewInput) -> WorkloadReview | None:
 
 
 def _deactivated(case: WorkloadReviewInput) -> WorkloadReview | None:
+    """Evicts a workload that is deactivated (``spec.active`` is false)."""
     workload = case.workload
     if workload.is_active:
         return None
     if workload.is_evicted:
         return WorkloadReview()
     target = workload.conditions.get(names.DEACTIVATION_TARGET)
-    message = "The workload is deactivated" + (f" due to {target.message}" if target is not None else "")
-    cause = "" if target is None else target.reason
+    cause, details = ("", "") if target is None else (target.reason, target.message)
+    if workload.is_marked:
+        cause, details = names.BY_DEACTIVATE_LABEL, f"the label {names.DEACTIVATE}"
+    message = "The workload is deactivated" + (f" due to {details}" if details else "")
     return WorkloadReview((Evict(workload.key, workload.uid, names.DEACTIVATED, message, cause=cause),))
 
 
 def _requeued(case: WorkloadReviewInput) -> WorkloadReview | None:
+    """Requeues a workload when its stopped queue is restarted."""
     requeued = case.workload.conditions.get(names.REQUEUED)
     if requeued is None or requeued.is_true or requeued.reason not in _RESTARTED:
         return None
@@ -128,12 +146,11 @@ def _requeued(case: WorkloadReviewInput) -> WorkloadReview | None:
 
 
 def _gates(case: WorkloadReviewInput) -> WorkloadReview | None:
+    """Updates the condition of a workload when its admission gates are removed. A workload with gates that has quota
+    keeps it: it got the quota while the feature gate AdmissionGatedBy was off, and may run."""
     workload = case.workload
     if not case.context.honours_gates:
         return None
-    if workload.gates and workload.holds_quota:
-        message = f"Admission is gated by: {workload.gates}"
-        return WorkloadReview((Release(workload.key, workload.uid, names.ADMISSION_GATED, message),))
     if not workload.gates and workload.lacks(names.QUOTA_RESERVED, names.ADMISSION_GATED):
         pending_message = "AdmissionGatedBy cleared, waiting for quota reservation"
         cleared = "Admission gate cleared, workload is now admissible"
@@ -180,6 +197,7 @@ def _checks(case: WorkloadReviewInput) -> WorkloadReview | None:
 
 
 def _failed_checks(case: WorkloadReviewInput) -> WorkloadReview | None:
+    """A rejected check deactivates the workload; a check that requests a retry evicts it."""
     workload = case.workload
     if not workload.holds_quota or workload.is_evicted:
         return None
@@ -226,6 +244,7 @@ def _stopped(case: WorkloadReviewInput) -> WorkloadReview | None:
 
 
 def _deadlines(case: WorkloadReviewInput) -> WorkloadReview | None:
+    """Evicts or deactivates a workload whose pods are not ready in time, or that runs for too long."""
     workload, rules = case.workload, case.rules
     if not workload.holds_quota or workload.is_evicted:
         return None
@@ -266,6 +285,7 @@ def _time_out(workload: Workload, rules: WaitForPodsReady, cause: str, now_s: fl
 
 
 _STEPS: Final[tuple[Step, ...]] = (
+    _activation,
     _delayed_retry,
     _back_off,
     _deactivated,

@@ -1,6 +1,7 @@
 """The status of ClusterQueues and LocalQueues: active condition, pending counts, and usage.
 
-It is computed from the engine and the workload counters when a queue is due, and written only if it differs.
+It is computed from the quota engine and the workload counters when the status of a queue is due, and written only if it
+differs from the status that the API shows.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from headgate.kube.resource_amounts import amount_text
 from headgate.kube.timestamps import format_time
 from headgate.quota import names
 from headgate.quota.api.cluster_queue import ActiveCondition
-from headgate.quota.api.cohort import FlavorResource
+from headgate.quota.api.resource_groups import FlavorResource
 from headgate.quota.engine import QuotaEngine
 from headgate.quota.status.workload_counters import WorkloadCounters
 
@@ -40,10 +41,10 @@ def cluster_queue_status(engine: QuotaEngine, counters: WorkloadCounters, queue:
     node = engine.ledger.now.queue(name)
     known = engine.cache.queues.get(name)
     quotas = {fr: quota.nominal for fr, quota in known.quotas.items()} if known is not None else {}
-    shares = node is not None and node.parent is not None  # a queue without a cohort borrows nothing, whatever it uses
+    has_cohort = node is not None and node.parent is not None  # without a cohort a queue borrows nothing
 
     def borrowed(fr: FlavorResource, used: int) -> int:
-        return max(used - quotas.get(fr, 0), 0) if shares else 0
+        return max(used - quotas.get(fr, 0), 0) if has_cohort else 0
 
     return {
         "conditions": _active(queue, activity, now_s),
@@ -79,6 +80,7 @@ def local_queue_status(engine: QuotaEngine, counters: WorkloadCounters, queue: O
 
 
 def differs(queue: Object, status: Object) -> bool:
+    """Whether the status of the queue object differs from this one."""
     known = queue.get("status") or {}
     return any(known.get(field) != value for field, value in status.items())
 

@@ -16,8 +16,8 @@ from headgate.quota.status.workload_counters import QueueRef
 PAUSE_S: Final = 0.25
 _IDLE_BATCH: Final = 64
 _BUSY_BATCH: Final = 4
-_BUSY_SHARE: Final = 32
-"""With many queues, a batch is at least this fraction of them; otherwise the last would wait for minutes."""
+_BUSY_DIVISOR: Final = 32
+"""With many queues, a batch has at least this fraction (1/32) of them; otherwise the last would wait for minutes."""
 
 
 class StatusBatches:
@@ -33,8 +33,8 @@ class StatusBatches:
 
     def take(self, is_busy: bool) -> list[QueueRef]:
         """The queues whose status is written next."""
-        most = max(_BUSY_BATCH, len(self._queue_refs) // _BUSY_SHARE) if is_busy else _IDLE_BATCH
-        taken = list(islice(self._queue_refs, most))
+        batch_size = max(_BUSY_BATCH, len(self._queue_refs) // _BUSY_DIVISOR) if is_busy else _IDLE_BATCH
+        taken = list(islice(self._queue_refs, batch_size))
         for queue_ref in taken:
             del self._queue_refs[queue_ref]
         return taken

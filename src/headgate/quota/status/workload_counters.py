@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from headgate.quota.api.cohort import FlavorResource, Usage
+from headgate.quota.api.resource_groups import FlavorResource, Usage
 
 State = Literal["waiting", "reserving", "admitted"]
 QueueRef = tuple[Literal["cluster queue", "local queue"], str]
@@ -32,7 +32,8 @@ class CountedWorkload(msgspec.Struct, frozen=True):
 
 
 class QueueCounts:
-    """Of one queue. ``reserved``: all reserved usage, ``admitted``: the part of admitted workloads."""
+    """The counts of one queue. ``states``: the number of workloads by state. ``reserved``: the usage of all workloads
+    with quota; ``admitted``: the part of it that admitted workloads use."""
 
     def __init__(self) -> None:
         self.states: Final[Counter[State]] = Counter()
@@ -48,6 +49,7 @@ class QueueCounts:
 
     @property
     def holding(self) -> int:
+        """The number of workloads that hold quota."""
         return self.states["reserving"] + self.states["admitted"]
 
 

@@ -220,6 +220,52 @@ def test_quota_of_a_rejected_admission_goes_to_another_workload(code: int, reaso
     assert admitted(world) == ["free", "stuck"]
 
 
+@pytest.mark.parametrize("code", [500, 502, 504])
+def test_an_admission_that_may_still_be_performed_is_made_impossible_before_its_quota_is_released(code: int) -> None:
+    world = a_world(cpu=1)
+    late: list[Patch] = []
+
+    def lose(effect: Effect) -> EffectResponse | None:
+        if not isinstance(effect, Patch) or effect.name != "late" or "admission" not in effect.body.get("status", {}):
+            return None
+        late.append(effect)
+        return EffectResponse(code, {"message": "etcdserver: request timed out"}, world.server.epoch_s)
+
+    world.refuse = lose
+    add(world, "late", priority=5)
+    world.advance(1)
+    add(world, "free")
+    world.advance(30)
+    assert admitted(world) == ["free"]
+    assert len(late) > 1, "it was tried again, each time on another version"
+    world.refuse = lambda effect: None
+    for each in late:
+        assert world.perform(each).conflict
+    assert admitted(world) == ["free"]
+
+
+def test_quota_of_an_admission_whose_outcome_stays_unknown_is_released_after_two_minutes() -> None:
+    world = a_world(cpu=1)
+    sent: list[float] = []
+
+    def fail(effect: Effect) -> EffectResponse | None:
+        if not isinstance(effect, Patch) or effect.name != "stuck":
+            return None
+        if "admission" in effect.body.get("status", {}):
+            sent.append(world.server.epoch_s)
+        return EffectResponse(500, {"message": "etcdserver: request is too large"}, world.server.epoch_s)
+
+    world.refuse = fail
+    add(world, "stuck", priority=5)
+    world.advance(1)
+    add(world, "free")
+    world.advance(100)
+    assert admitted(world) == []
+    assert len(sent) == 1, "a second one could be performed even later"
+    world.advance(60)
+    assert admitted(world) == ["free"]
+
+
 def test_a_thousand_queues_are_served_with_a_few_writes_each(world: CrashingWorld) -> None:
     count = 1_000
     for number in range(count):

@@ -114,6 +114,35 @@ def test_a_workload_that_does_not_fit_waits_with_the_reason_and_is_admitted_when
     assert is_true(world, "c", "Admitted")
 
 
+def test_a_workload_behind_a_protected_one_says_so_until_the_annotation_is_removed() -> None:
+    strategy, queue = "headgate.dev/dequeue-strategy", f"{API}/clusterqueues/cq"
+    world = a_world(cpu=10, annotations={strategy: "backfill"})
+    for name, cpu, limits in (
+        ("holder", 6, {"maximumExecutionTimeSeconds": 600}),
+        ("large", 9, {}),
+        ("small", 2, {}),
+        ("short", 2, {"maximumExecutionTimeSeconds": 60}),
+    ):
+        add(world, name, cpu, **limits)
+        world.advance(1)
+    assert admitted(world) == ["holder", "short"]
+    waits = conditions.find(status(world, "small")["conditions"], "QuotaReserved")
+    assert waits is not None
+    assert waits["reason"] == "FirstInLineProtected"
+    assert "it would delay workload ns/large, the first in line of ClusterQueue cq" in waits["message"]
+
+    world.server.patch(queue, {"metadata": {"annotations": {strategy: "fifo"}}})
+    world.advance(1)
+    active = conditions.find(world.server.get(queue).body["status"]["conditions"], "Active")
+    assert active is not None
+    assert (active["status"], active["reason"]) == ("False", "Invalid")
+    assert f"metadata.annotations[{strategy}]: must be backfill" in active["message"]
+
+    world.server.patch(queue, {"metadata": {"annotations": {strategy: None}}})
+    world.advance(1)
+    assert admitted(world) == ["holder", "short", "small"]
+
+
 def test_the_status_of_queues_has_pending_counts_and_usage(world: CrashingWorld) -> None:
     for name in ("a", "b", "c"):
         add(world, name)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from headgate.controllers.framework.effects import Effect, Patch
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
 from unit.controllers.crashing_world import CrashingWorld
-from unit.quota.controller.test_quota_controller import WORKLOADS, a_world, add, admitted
+from unit.quota.controller.test_quota_controller import API, WORKLOADS, a_world, add, admitted
 
 
 def during(world: CrashingWorld, name: str, happens: Callable[[], None]) -> None:
@@ -64,3 +64,20 @@ def test_a_workload_that_was_created_and_deleted_between_watches_holds_no_quota(
     add(world, "b")
     world.advance(5)
     assert admitted(world) == ["b"]
+
+
+def test_a_status_that_another_client_changes_before_the_response_is_written_again() -> None:
+    world = a_world()
+    changes = iter([{"status": {"pendingWorkloads": 7}}])
+
+    def overtake(effect: Effect) -> bool:
+        is_report = isinstance(effect, Patch) and effect.name == "cq" and effect.subresource == "status"
+        return is_report and any(
+            world.server.patch(f"{API}/clusterqueues/cq/status", each).status == 200 for each in changes
+        )
+
+    world.watch_is_first = overtake
+    add(world, "a")
+    world.advance(2)
+    assert next(changes, None) is None, "the other client was first"
+    assert world.server.get(f"{API}/clusterqueues/cq").body["status"]["pendingWorkloads"] == 0

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from headgate.quota.kinds.definitions import adapted, definitions, is_ours
+import pytest
+
+from headgate.kube.crd_builder import is_installed_by_headgate
+from headgate.quota.kinds.definitions import adapted, definitions
 
 CUSTOM = definitions(with_older=False)
 
@@ -44,6 +47,26 @@ def test_a_version_that_is_served_stays_served() -> None:
 
 def test_definitions_of_kueue_are_not_changed() -> None:
     theirs = {**CUSTOM[1], "metadata": {"name": CUSTOM[1]["metadata"]["name"]}}
-    assert is_ours(CUSTOM[1])
-    assert not is_ours(theirs)
+    assert is_installed_by_headgate(CUSTOM[1])
+    assert not is_installed_by_headgate(theirs)
     assert adapted(CUSTOM[1], theirs) is None
+
+
+@pytest.mark.parametrize(
+    ("labels", "managers", "is_ours"),
+    [
+        ({"app.kubernetes.io/managed-by": "headgate"}, [], True),
+        ({"app.kubernetes.io/managed-by": "Helm", "headgate.dev/definition": "true"}, [], True),
+        ({"app.kubernetes.io/managed-by": "Helm"}, ["headgate"], False),
+        ({"app.kubernetes.io/managed-by": "kueue", "headgate.dev/definition": "true"}, [], False),
+        ({}, ["headgate"], True),
+        ({}, ["headgate", "kubectl"], False),
+        ({}, [], False),
+    ],
+)
+def test_a_definition_belongs_to_the_program_that_installed_it(
+    labels: dict[str, str], managers: list[str], is_ours: bool
+) -> None:
+    """Without labels, as version 0.2.0 installed Volcano's kinds, the only field manager decides."""
+    fields = [{"manager": each} for each in managers] + [{"manager": "kube-apiserver", "subresource": "status"}]
+    assert is_installed_by_headgate({"metadata": {"labels": labels, "managedFields": fields}}) is is_ours

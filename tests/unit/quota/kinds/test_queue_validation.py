@@ -132,6 +132,18 @@ def test_each_rule_for_cluster_queues_is_reported(queue: Object, said: str) -> N
     assert [each[: len(said)] for each in found] == [said]
 
 
+@pytest.mark.parametrize("value", ["fifo", "", 3])
+def test_the_dequeue_strategy_of_a_queue_is_backfill(value: object) -> None:
+    queue, path = a_cluster_queue(ONE), "metadata.annotations[headgate.dev/dequeue-strategy]"
+    queue["metadata"]["annotations"] = {"headgate.dev/dequeue-strategy": "backfill"}
+    assert problems(queue) == []
+    wrong = {**queue, "metadata": {"name": "a", "annotations": {"headgate.dev/dequeue-strategy": value}}}
+    (found,) = problems(wrong, queue)
+    assert found.startswith(f"{path}: Unsupported value: ")
+    assert found.endswith(': supported values: "backfill"')
+    assert problems(wrong, wrong) == [], "an update of other fields"
+
+
 def test_a_queue_has_at_most_256_flavors_and_512_pairs_of_flavor_and_resource_in_a_group() -> None:
     def many(group: int, flavors: int, resources: int) -> Object:
         quotas = [a_quota(f"example.com/r{group}-{index}") for index in range(resources)]
@@ -227,6 +239,6 @@ def test_v1beta1_is_validated_as_v1beta2() -> None:
 def test_admission_fair_sharing_is_accepted_with_a_warning() -> None:
     queue = a_cluster_queue(admissionScope={"admissionMode": "UsageBasedAdmissionFairSharing"})
     assert validate_object(queue, None).warnings == [
-        "spec.admissionScope: admission fair sharing is not supported: it is kept, and has no effect"
+        "spec.admissionScope: admission fair sharing is not supported; the field is kept and has no effect"
     ]
     assert problems(queue) == []

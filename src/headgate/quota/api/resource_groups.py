@@ -1,7 +1,7 @@
-"""Quotas, and the Cohort, which may have quotas of its own: frozen values from the API.
+"""``spec.resourceGroups`` of ClusterQueues and Cohorts, and the Cohort: frozen values from the API.
 
-A quota is an amount of one resource in one flavor, in units (``kube/resource_amounts.py``).
-``quota/cache/quota_tree.py`` places cohorts in the tree.
+A quota is an amount of one resource in one flavor: an integer in millicores for cpu, in whole units for all other
+resources (``kube/resource_amounts.py``). ``quota/cache/quota_tree.py`` builds the tree of cohorts and ClusterQueues.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from headgate.quota.api.wire_reader import InvalidObject, Wire, read_amount, read_object, read_objects, read_text
+from headgate.quota.api.wire_reader import InvalidObject, JSONObject, read_amount, read_object, read_objects, read_text
 
 FlavorResource = tuple[str, str]
-"""A flavor and a resource: the key of quotas and usage."""
+"""The name of a flavor, and a resource: the key of quotas and usage. As in Kueue's code, variables are named ``fr``."""
 Usage = Mapping[FlavorResource, int]
+"""How much is used of each resource in each flavor."""
 
 
 class FlavorQuota(msgspec.Struct, frozen=True):
-    """``None``: no limit."""
+    """The quota of one resource in one flavor. A limit of ``None`` means that there is no limit."""
 
     nominal: int = 0
     borrowing_limit: int | None = None
@@ -40,26 +41,26 @@ class Cohort(msgspec.Struct, frozen=True):
     quotas: Mapping[FlavorResource, FlavorQuota] = {}
 
 
-def read_cohort(wire: Wire) -> Cohort | str:
-    """The cohort, or why it is invalid."""
+def read_cohort(obj: JSONObject) -> Cohort | str:
+    """The cohort, or a text that says why it is invalid."""
     try:
-        metadata, spec = read_object(wire, "metadata"), read_object(wire, "spec")
-        _, quotas = read_groups(spec)
+        metadata, spec = read_object(obj, "metadata"), read_object(obj, "spec")
+        _, quotas = read_resource_groups(spec)
         return Cohort(read_text(metadata, "name"), read_text(spec, "parentName", path="spec."), quotas)
     except InvalidObject as problem:
         return str(problem)
 
 
-def read_groups(spec: Wire) -> tuple[tuple[ResourceGroup, ...], dict[FlavorResource, FlavorQuota]]:
-    """``spec.resourceGroups``, of a ClusterQueue or a Cohort."""
+def read_resource_groups(spec: JSONObject) -> tuple[tuple[ResourceGroup, ...], dict[FlavorResource, FlavorQuota]]:
+    """The groups and the quotas in ``spec.resourceGroups`` of a ClusterQueue or a Cohort."""
     groups: list[ResourceGroup] = []
     quotas: dict[FlavorResource, FlavorQuota] = {}
-    for path, wire in read_objects(spec, "resourceGroups", "spec."):
-        covered = wire.get("coveredResources")
+    for path, obj in read_objects(spec, "resourceGroups", "spec."):
+        covered = obj.get("coveredResources")
         if not isinstance(covered, list | tuple) or not all(isinstance(each, str) for each in covered):
             raise InvalidObject(f"{path}coveredResources: must be a list of names")
         flavors: list[str] = []
-        for flavor_path, flavor in read_objects(wire, "flavors", path):
+        for flavor_path, flavor in read_objects(obj, "flavors", path):
             name = read_text(flavor, "name", path=flavor_path)
             flavors.append(name)
             listed = dict(_quotas_of(flavor, flavor_path))
@@ -76,11 +77,11 @@ def read_groups(spec: Wire) -> tuple[tuple[ResourceGroup, ...], dict[FlavorResou
     return tuple(groups), quotas
 
 
-def _quotas_of(flavor: Wire, path: str) -> Iterator[tuple[str, FlavorQuota]]:
-    for resource_path, wire in read_objects(flavor, "resources", path):
-        name = read_text(wire, "name", path=resource_path)
-        nominal = wire.get("nominalQuota")
-        limits = (wire.get("borrowingLimit"), wire.get("lendingLimit"))
+def _quotas_of(flavor: JSONObject, path: str) -> Iterator[tuple[str, FlavorQuota]]:
+    for resource_path, obj in read_objects(flavor, "resources", path):
+        name = read_text(obj, "name", path=resource_path)
+        nominal = obj.get("nominalQuota")
+        limits = (obj.get("borrowingLimit"), obj.get("lendingLimit"))
         borrowing, lending = (
             None if value is None else read_amount(name, value, f"{resource_path}{field}")
             for field, value in zip(("borrowingLimit", "lendingLimit"), limits, strict=True)
