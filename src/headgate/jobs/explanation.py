@@ -1,8 +1,8 @@
 """Explains why a job or a pod has no Workload and what has to happen next, for ``headgate explain``.
 
-The checks have the order of the controller (``jobs/framework/job_plan.py``): whether the object is managed, whether it
-is gated, whether a Workload is possible. The flags of an installation are not visible to a client, so the defaults are
-assumed, and the explanation says so where they matter.
+The checks are in the order of the controller (``jobs/framework/job_plan.py``): whether the object is managed, whether
+it is gated, whether a Workload can be created. A client cannot read the flags of Headgate's processes, so the
+explanation assumes the defaults and says so where they matter.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from headgate.jobs.framework.management import UnknownAncestor
-from headgate.jobs.framework.scheduling_gated_by import gate_of
+from headgate.jobs.framework.scheduling_gated_by import gated_by
 from headgate.jobs.framework.workload import prebuilt_name, queue_of
 from headgate.jobs.kinds.job_kind import JobKind, is_suspended
 from headgate.jobs.names import DEFAULT_QUEUE, QUEUE_NAME, SCHEDULING_GATED_BY
@@ -30,8 +30,9 @@ OWNER_NOT_READABLE: Final = "OwnerNotReadable"
 
 
 class MissingWorkload(msgspec.Struct, frozen=True):
-    """``state``: finished, unmanaged, child, gated, missing; or unknown if the caller cannot read whether a Workload
-    exists, with ``facts`` from the job itself."""
+    """Why there is no Workload. ``state``: one of finished, unmanaged, child (an owner of the object has the Workload),
+    gated, missing, unknown (the user may not list Workloads; then ``facts`` says what the object itself shows).
+    ``next``: the steps that lead to a Workload. ``gate``: what gates the object."""
 
     state: str
     summary: str
@@ -42,11 +43,11 @@ class MissingWorkload(msgspec.Struct, frozen=True):
 
 
 def unknown_workload(job: Object, reason: str, kind: JobKind | None = None) -> MissingWorkload:
-    """The explanation if Workloads cannot be listed, for this reason. ``kind``: None for a pod."""
+    """The explanation if Workloads cannot be listed; ``reason`` says why not. ``kind``: None for a pod."""
     outcome = None if kind is None else kind.outcome(job)
     if outcome is not None:
         return MissingWorkload("finished", f"it has finished: {outcome.message}")
-    queue, gate = queue_of(job), gate_of(job)
+    queue, gate = queue_of(job), gated_by(job)
     facts = [f"its label {QUEUE_NAME} names LocalQueue {queue}" if queue else f"it has no label {QUEUE_NAME}"]
     if gate is not None:
         facts.append(f"its annotation {SCHEDULING_GATED_BY} names {gate}")
@@ -63,8 +64,8 @@ def explain_missing_workload(
     local_queues: Mapping[str, Any] | None,
     settings: JobSettings = DEFAULT,
 ) -> MissingWorkload:
-    """``labels``: of its namespace; None if they cannot be read. ``local_queues``: by namespace/name; None if they
-    cannot be read."""
+    """``labels``: the labels of the namespace; None if they cannot be read. ``ancestor``: the managed owner of the job.
+    ``local_queues``: by ``namespace/name``; None if they cannot be read."""
     metadata = job["metadata"]
     namespace, queue = metadata["namespace"], queue_of(job)
     outcome = kind.outcome(job)
@@ -86,10 +87,10 @@ def explain_missing_workload(
         return MissingWorkload("unmanaged", summary, ("the job has to be made in another namespace",))
     if not queue:
         return _without_queue(kind, job, f"{namespace}/{DEFAULT_QUEUE}" in (local_queues or {}))
-    gate = gate_of(job)
+    gate = gated_by(job)
     if gate is not None:
         step = f"{gate} has to take the annotation {SCHEDULING_GATED_BY} off the job"
-        return MissingWorkload("gated", f"it is gated by {gate}: no Workload is made of it", (step,), gate)
+        return MissingWorkload("gated", f"it has no Workload because the gate {gate} is set", (step,), gate)
     steps = [_CONTROLLER_NEEDED]
     if local_queues is not None and f"{namespace}/{queue}" not in local_queues:
         steps.append(f"LocalQueue {namespace}/{queue} has to be created, or the label {QUEUE_NAME} has to name another")
@@ -102,16 +103,18 @@ def explain_missing_workload(
 def explain_missing_pod_workload(
     pod: Object, ancestor: Object | UnknownAncestor | None, members: int, gates: tuple[str, ...] = ()
 ) -> MissingWorkload:
-    """``members``: how many pods of its group exist; negative if that cannot be read. ``gates``: of other controllers,
-    on those pods."""
+    """``members``: how many pods of its group exist; negative if that cannot be read. ``gates``: the scheduling gates
+    of other controllers on these pods."""
     if isinstance(ancestor, UnknownAncestor):
         return _explain_unknown_ancestor(ancestor)
     owner = {} if ancestor is None else ancestor
-    gate = gate_of(pod) or gate_of(owner)
+    gate = gated_by(pod) or gated_by(owner)
     if gate is not None:
-        gated_object = "the pod" if gate_of(pod) else f"{owner.get('kind', 'its owner')} {owner['metadata']['name']}"
+        gated_object = "the pod" if gated_by(pod) else f"{owner.get('kind', 'its owner')} {owner['metadata']['name']}"
         step = f"{gate} has to take the annotation {SCHEDULING_GATED_BY} off {gated_object}"
-        return MissingWorkload("gated", f"{gated_object} is gated by {gate}: no Workload is made of it", (step,), gate)
+        return MissingWorkload(
+            "gated", f"it has no Workload because the gate {gate} of {gated_object} is set", (step,), gate
+        )
     others = foreign_gates_of(pod)
     if others or gates:
         listed, subject = (", ".join(others), "it") if others else (", ".join(gates), "its group")
@@ -122,7 +125,7 @@ def explain_missing_pod_workload(
     if isinstance(total, str):
         return MissingWorkload("missing", total, ("the pod has to be created again with both",))
     if 0 <= members < total and not has_fast_admission(pod):
-        summary = f"its group {group} has {members} of {total} pods: no Workload is made before all are there"
+        summary = f"its group {group} has {members} of {total} pods: its Workload is created when all exist"
         return MissingWorkload("missing", summary, (f"{total - members} more pods of the group have to be created",))
     if members < 0:
         return MissingWorkload(

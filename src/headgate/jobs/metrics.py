@@ -1,8 +1,10 @@
-"""Metrics of jobs: gated jobs and since when, the latency of Workload creation, the latency of gate removal.
+"""Metrics of jobs: gated jobs, terminating pods and the ages of the oldest, latencies of Workloads and gate removals.
 
 Kueue's names are used where they exist; it has none for gated jobs, because it creates a Workload for each. The
-controllers of this package report here. The oldest job of each gate is read from a heap, so a scrape costs the gates
-and not the jobs. Controllers may be replaced: counts stay, and a new controller reports its gated jobs again.
+controllers of this package call the methods of :class:`JobMetrics`. The oldest job of each gate is read from a heap, so
+the cost of a scrape depends on the number of gates and not on the number of jobs. Any user may invent gates, so a
+limited number have a series of their own, and the others share the gate ``other``. When controllers are replaced, the
+histograms keep their counts, and the new controllers report their gated jobs again.
 """
 
 from __future__ import annotations
@@ -18,20 +20,38 @@ GateLabels = tuple[str, str]
 
 _GATED: Final = "headgate_gated_jobs"
 _OLDEST: Final = "headgate_gated_jobs_oldest_seconds"
-_AHEAD: Final = "headgate_terminating_released_pods"
+_TERMINATING: Final = "headgate_terminating_released_pods"
+_OLDEST_TERMINATING: Final = "headgate_terminating_released_pods_oldest_seconds"
+_OVERDUE: Final = "headgate_overdue_released_pods"
+_OLDEST_OVERDUE: Final = "headgate_overdue_released_pods_oldest_seconds"
 _CREATION: Final = "kueue_workload_creation_latency_seconds"
 _REMOVAL: Final = "kueue_pod_scheduling_gate_removal_seconds"
+_OTHER: Final = "other"
+_MAX_GATES: Final = 100
+"""Of all kinds together."""
 _REMOVAL_BOUNDS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 FAMILIES: Final[Mapping[str, MetricFamily]] = {
     _GATED: MetricFamily(
         "gauge",
         "Jobs and pods that have no Workload because of a gate: scheduling-gated-by, or another controller's.",
+        ("kind", "gate"),
     ),
-    _OLDEST: MetricFamily("gauge", "Age of the oldest of them."),
-    _AHEAD: MetricFamily("gauge", "Pods that still terminate although their quota is already released."),
-    _CREATION: MetricFamily("histogram", "From when a job was created until its Workload was."),
-    _REMOVAL: MetricFamily("histogram", "From the admission of a Workload until the gate was removed from its pod."),
+    _OLDEST: MetricFamily("gauge", "Age of the oldest of them.", ("kind", "gate")),
+    _TERMINATING: MetricFamily("gauge", "Pods that still terminate although their quota is already released."),
+    _OLDEST_TERMINATING: MetricFamily("gauge", "How long ago the oldest of them began to terminate."),
+    _OVERDUE: MetricFamily(
+        "gauge", "Those of them that terminate longer than their grace period and --report-terminating-pods-after."
+    ),
+    _OLDEST_OVERDUE: MetricFamily("gauge", "How long ago the first grace period of the overdue pods ended."),
+    _CREATION: MetricFamily(
+        "histogram", "Time from the creation of a job until its Workload was created.", ("job_kind",)
+    ),
+    _REMOVAL: MetricFamily(
+        "histogram",
+        "Time from the admission of a Workload until the gate was removed from its pod.",
+        ("name", "cluster_queue", "is_group"),
+    ),
 }
 
 
@@ -41,24 +61,26 @@ class JobMetrics:
         self._removal: Final = HistogramVec(_REMOVAL, _REMOVAL_BOUNDS_S, ("name", "cluster_queue", "is_group"))
         self._gated: Final[dict[GateLabels, Heap[Hashable]]] = {}
         self._by_job: Final[dict[Hashable, GateLabels]] = {}
-        self._ahead: Final[dict[Hashable, int]] = {}
-        self._ahead_total = 0
+        self._terminating: Final[Heap[str]] = Heap()  # uids of pods
+        self._overdue: Final[Heap[str]] = Heap()
 
     def reset(self) -> None:
-        """Clears the gauges, when controllers start or end."""
+        """Clears the gauges. It is called when the controllers start or end."""
         self._gated.clear()
         self._by_job.clear()
-        self._ahead.clear()
-        self._ahead_total = 0
+        for uid in list(self._terminating):
+            self.pod_gone(uid)
 
     def job_gated(self, job: Hashable, kind: str, gate: str, created_s: float | None) -> None:
-        """Records that a job has no Workload because of its gate; an empty gate removes the record. ``job``: the key of
-        its controller."""
+        """Records that a job has no Workload because of its gate; an empty gate removes the record. ``job``: its
+        work-queue key."""
         if self._by_job.get(job) == (kind, gate):
             return
         self.job_released(job)
         if not gate:
             return
+        if (kind, gate) not in self._gated and len(self._gated) >= _MAX_GATES:
+            gate = _OTHER
         self._by_job[job] = kind, gate
         self._gated.setdefault((kind, gate), Heap()).put(job, created_s or 0.0)
 
@@ -81,16 +103,25 @@ class JobMetrics:
             group = "true" if is_group else "false"
             self._removal.with_label_values(gate, cluster_queue, group).observe(max(now_s - since_s, 0.0))
 
-    def set_terminating_released(self, job: Hashable, pods: int) -> None:
-        """Sets the number of terminating pods of a job whose quota is already released."""
-        self._ahead_total += pods - self._ahead.pop(job, 0)
-        if pods:
-            self._ahead[job] = pods
+    def pod_terminating(self, uid: str, began_s: float, overdue_since_s: float | None = None) -> None:
+        """A pod whose quota is released terminates since ``began_s``. ``overdue_since_s``: when its grace period ended,
+        if it terminates for too long."""
+        if self._terminating.key_of(uid) != began_s:
+            self._terminating.put(uid, began_s)
+        if overdue_since_s is None:
+            self._overdue.discard(uid)
+        elif self._overdue.key_of(uid) != overdue_since_s:
+            self._overdue.put(uid, overdue_since_s)
+
+    def pod_gone(self, uid: str) -> None:
+        """The pod has ended, or its quota is not released."""
+        self._terminating.discard(uid)
+        self._overdue.discard(uid)
 
     @property
     def terminating_released(self) -> int:
         """The number of terminating pods whose quota is already released."""
-        return self._ahead_total
+        return len(self._terminating)
 
     def page(self, now_s: float) -> bytes:
         return exposition_text(FAMILIES, self._samples(now_s))
@@ -101,6 +132,12 @@ class JobMetrics:
             yield Sample(_GATED, labels, len(jobs))
             first = jobs.first()
             yield Sample(_OLDEST, labels, 0.0 if first is None else max(now_s - first[0], 0.0))
-        yield Sample(_AHEAD, (), self._ahead_total)
+        for count, oldest, pods in (
+            (_TERMINATING, _OLDEST_TERMINATING, self._terminating),
+            (_OVERDUE, _OLDEST_OVERDUE, self._overdue),
+        ):
+            first_pod = pods.first()
+            yield Sample(count, (), len(pods))
+            yield Sample(oldest, (), 0.0 if first_pod is None else max(now_s - first_pod[0], 0.0))
         yield from self._creation.samples()
         yield from self._removal.samples()

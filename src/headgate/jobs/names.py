@@ -10,7 +10,7 @@ from headgate.quota.names import GROUP
 QUEUE_NAME: Final = f"{GROUP}/queue-name"
 PRIORITY_CLASS: Final = f"{GROUP}/priority-class"
 STOPPING: Final = f"{GROUP}/stopping"
-"""On a suspended job whose templates are not restored yet."""
+"""The annotation of a suspended job whose templates are not restored yet."""
 SCHEDULING_GATED_BY: Final = f"{GROUP}/scheduling-gated-by"
 DEFAULT_QUEUE: Final = "default"
 """The LocalQueue for all jobs of its namespace that name none."""
@@ -21,7 +21,7 @@ COMPLETIONS_EQUAL_PARALLELISM: Final = f"{GROUP}/job-completions-equal-paralleli
 POD_SET_LABEL: Final = f"{GROUP}/podset"
 CLUSTER_QUEUE_LABEL: Final = f"{GROUP}/cluster-queue-name"
 LOCAL_QUEUE_LABEL: Final = f"{GROUP}/local-queue-name"
-"""Labels that a template gets when its job starts."""
+"""The last three: labels that a template gets when its job starts."""
 ELASTIC: Final = f"{GROUP}/elastic-job"
 
 # Pods.
@@ -30,7 +30,7 @@ MANAGED: Final = f"{GROUP}/managed"
 ADMISSION_GATE: Final = f"{GROUP}/admission"
 TOPOLOGY_GATE: Final = f"{GROUP}/topology"
 OWN_GATES: Final = (ADMISSION_GATE, TOPOLOGY_GATE)
-"""The gates that are removed when the Workload of a pod is admitted."""
+"""The scheduling gates that are removed when the Workload of a pod is admitted."""
 POD_GROUP_NAME: Final = f"{GROUP}/pod-group-name"
 """A label, or an annotation for names that are too long for a label."""
 TOTAL_COUNT: Final = f"{GROUP}/pod-group-total-count"

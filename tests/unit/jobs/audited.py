@@ -7,7 +7,8 @@ from collections.abc import Callable
 import msgspec
 
 from embedded import Embedded
-from harness.quota_audit import PATHS, QuotaJudge
+from harness.quota_audit import PATHS
+from headgate.audit.quota_judge import QuotaJudge
 from headgate.controllers.framework.effects import Create, Delete, Patch, RequestEffect
 from headgate.kube.api_resources import JOBS as JOB
 from headgate.kube.api_resources import PODS as POD

@@ -16,6 +16,7 @@ from headgate.jobs.framework.job_controller import ManagedJobController
 from headgate.jobs.metrics import JobMetrics
 from headgate.jobs.settings import DEFAULT, JobSettings
 from headgate.kube import conditions
+from headgate.kube.decisions import Decided, ignore_decision
 from headgate.kube.feature_gates import FeatureGates
 from headgate.quota.controller.quota_controller import QuotaController
 from headgate.quota.engine import QuotaSettings
@@ -41,6 +42,7 @@ def a_world(
     more: Sequence[Callable[[Embedded], Controller]] = (),
     quota: QuotaSettings | None = None,
     kubelet: type[Kubelet] = Kubelet,
+    decided: Decided = ignore_decision,
     **spec: Any,
 ) -> CrashingWorld:
     """`has_admission`: whether admission sees jobs on their way in. `more`: controllers beside the usual ones."""
@@ -49,8 +51,8 @@ def a_world(
     server = server_with_queue(cpu, a_flavor(labels={"disk": "ssd"}), spec, features, policy, crds, quota)
     numbers = count(1)
     world = CrashingWorld(
-        lambda: QuotaController(quota or QuotaSettings()),
-        lambda: ManagedJobController(features, settings, metrics),
+        lambda: QuotaController(quota or QuotaSettings(), decided=decided),
+        lambda: ManagedJobController(features, settings, metrics, decided),
         lambda: JobController(lambda: f"{next(numbers):05d}", features),
         GarbageCollector,
         lambda: kubelet(server),

@@ -14,6 +14,8 @@ from kueue_builders import Wire
 from unit.controllers.crashing_world import CrashingWorld
 from unit.controllers.world import World
 from unit.jobs.fixtures import JOBS, a_world, running
+from unit.jobs.fixtures import add as add_job
+from unit.jobs.pods.fixtures import SlowKubelet
 from unit.jobs.queue_fixtures import PREEMPTION, WORKLOADS, create
 from unit.jobs.training import DEFINITION, ENDS, FILE, RUNS, Trainer, a_run, settings
 
@@ -182,7 +184,7 @@ def test_a_preempted_job_gets_the_users_template_back() -> None:
     world.advance(3)
     found = run(world, "low")
     assert found["spec"]["suspend"] is False
-    assert found["spec"]["workers"]["replicas"] == 3, "as many as there was room for"
+    assert found["spec"]["workers"]["replicas"] == 3, "as many as there was quota for"
     add(world, "high", workers=2, priority="high")
     world.advance(5)
     assert run(world, "high")["spec"]["suspend"] is False
@@ -246,6 +248,21 @@ def test_a_child_is_suspended_when_its_ancestor_is_evicted() -> None:
     world.advance(3)
     assert run(world, "high")["spec"]["suspend"] is False
     assert running(world) == []
+
+
+def test_a_child_is_suspended_while_its_ancestor_waits_for_terminating_pods() -> None:
+    world = a_training_world(kubelet=SlowKubelet, **PREEMPTION)
+    add_job(world, "low", cpu="2", priority="low")
+    world.advance(2)
+    add(world, "high", priority="high")
+    world.advance(2)
+    assert is_true(workload(world, "high"), "WaitingForTerminatingPods")
+    a_child(world, run(world, "high"))
+    world.server.patch(f"{JOBS}/child", {"spec": {"suspend": False}})
+    world.advance(2)
+    assert running(world) == []
+    world.advance(60)
+    assert run(world, "high")["spec"]["suspend"] is False
 
 
 def test_a_child_of_a_job_without_a_queue_has_no_managed_ancestor() -> None:

@@ -9,6 +9,7 @@ import pytest
 from embedded import a_pod
 from headgate.controllers.framework.effects import Delete, Effect, EffectResponse
 from headgate.jobs.failure_recovery import FailureRecovery
+from headgate.kube.timestamps import format_time
 from unit.controllers.world import World
 
 NODES = "/api/v1/nodes"
@@ -149,3 +150,137 @@ def test_nothing_is_requested_when_all_is_done(world: World) -> None:
     world.advance(600)
     writes = [each for each in world.requests[before:] if each[0] != "GET"]
     assert writes == []
+
+
+# -- on a Ready node -------------------------------------------------------------------------------------------------
+
+NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}
+READY_AFTER_S = 120.0
+
+
+def a_world_with_ready_node(handles_unreachable: bool = False) -> World:
+    world = World(lambda: FailureRecovery(handles_unreachable=handles_unreachable, ready_after_s=READY_AFTER_S))
+    world.server.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
+    world.server.post(NODES, {"metadata": {"name": "n"}})
+    set_ready(world, "True")
+    return world.settle()
+
+
+def set_ready(world: World, status: str) -> None:
+    ready = {"type": "Ready", "status": status, "lastTransitionTime": format_time(world.server.epoch_s)}
+    assert world.server.patch(f"{NODES}/n/status", {"status": {"conditions": [ready]}}).status == 200
+
+
+def is_forced(world: World) -> bool:
+    """Whether the pod has no grace period left."""
+    return bool(look(world)["metadata"]["deletionGracePeriodSeconds"] == 0)
+
+
+def test_a_pod_on_a_ready_node_is_deleted_after_twice_its_grace_period_and_the_setting() -> None:
+    world = a_world_with_ready_node()
+    add_pod(world)
+    world.server.delete(f"{PODS}/p")
+    world.advance(30 + 30 + READY_AFTER_S - 2)
+    assert not is_forced(world)
+    world.advance(3)
+    assert is_forced(world)
+    assert phase(world) == "Running", "the kubelet writes the status"
+    ((kind, reason, message),) = [(each.type, each.reason, each.message) for each in world.emitted]
+    assert (kind, reason) == ("Warning", "KueueForcefullyDeleted")
+    assert (
+        "120s after twice its grace period of 30s, because it still terminates on node `n`, which is Ready" in message
+    )
+
+
+def test_without_the_setting_no_pod_on_a_ready_node_is_deleted(world: World) -> None:
+    set_ready(world, "True")
+    add_pod(world)
+    world.server.delete(f"{PODS}/p")
+    world.advance(100_000)
+    assert not is_forced(world)
+
+
+def test_no_pod_whose_user_has_not_allowed_it_is_deleted_from_a_ready_node() -> None:
+    world = a_world_with_ready_node()
+    add_pod(world, annotations={})
+    world.server.delete(f"{PODS}/p")
+    world.advance(100_000)
+    assert not is_forced(world)
+
+
+def test_a_kubelet_that_returns_gets_the_whole_grace_period_of_its_pods() -> None:
+    """It could not see the deletion before, so it begins the grace period when its node is Ready."""
+    world = a_world_with_ready_node()
+    add_pod(world)
+    taint(world, UNREACHABLE)
+    set_ready(world, "Unknown")
+    world.server.delete(f"{PODS}/p")
+    world.advance(3600)
+    set_ready(world, "True")
+    taint(world)
+    world.advance(30 + 30 + READY_AFTER_S - 2)
+    assert not is_forced(world)
+    world.advance(3)
+    assert is_forced(world)
+
+
+@pytest.mark.parametrize("change", ["taint", "condition", "deleted"])
+def test_no_pod_is_deleted_from_a_node_that_is_neither_ready_nor_unreachable(change: str) -> None:
+    world = a_world_with_ready_node(handles_unreachable=True)
+    add_pod(world)
+    world.server.delete(f"{PODS}/p")
+    world.advance(10)
+    if change == "taint":
+        taint(world, NOT_READY)
+    elif change == "condition":
+        set_ready(world, "False")
+    else:
+        world.server.delete(f"{NODES}/n")
+    world.advance(100_000)
+    assert not is_forced(world)
+
+
+def test_a_new_process_deletes_at_the_same_time() -> None:
+    world = a_world_with_ready_node()
+    add_pod(world)
+    world.server.delete(f"{PODS}/p")
+    world.advance(100)
+    world.crash()
+    world.advance(30 + 30 + READY_AFTER_S - 102)
+    assert not is_forced(world)
+    world.advance(3)
+    assert is_forced(world)
+
+
+def test_a_pod_that_the_kubelet_changes_at_the_same_time_is_considered_again() -> None:
+    world = a_world_with_ready_node()
+    add_pod(world)
+    world.server.delete(f"{PODS}/p")
+    world.advance(30 + 30 + READY_AFTER_S - 2)
+    attempts: list[Delete] = []
+
+    def finish_first(effect: Effect) -> EffectResponse | None:
+        """The kubelet reports the end of the pod while the deletion is on its way."""
+        if isinstance(effect, Delete):
+            attempts.append(effect)
+            if len(attempts) == 1:
+                world.server.patch(f"{PODS}/p/status", {"status": {"reason": "Ending"}})
+        return None
+
+    world.refuse = finish_first
+    world.advance(0.5)
+    assert attempts == []
+    world.advance(2)
+    assert len(attempts) == 2, "the second attempt has the new version"
+    assert is_forced(world)
+    assert len(world.emitted) == 1
+
+
+def test_without_the_feature_gate_a_pod_on_an_unreachable_node_stays() -> None:
+    world = a_world_with_ready_node()
+    add_pod(world)
+    taint(world, UNREACHABLE)
+    world.server.delete(f"{PODS}/p")
+    world.advance(100_000)
+    assert phase(world) == "Running"
+    assert not is_forced(world)

@@ -117,6 +117,18 @@ def test_a_new_process_keeps_gating_and_emits_the_event_again() -> None:
     assert running(world) == []
 
 
+def test_a_gate_that_is_removed_while_no_process_runs_is_seen_by_the_next_one() -> None:
+    world = a_world(features=GATING)
+    add(world, "a", annotations={GATE: "example.com/g"})
+    world.advance(1)
+    assert count(world) == 0
+    assert world.server.patch(f"{JOBS}/a", {"metadata": {"annotations": {GATE: None}}}).status == 200
+    world.crash()
+    world.advance(1)
+    assert count(world) == 1
+    assert running(world) == ["a"]
+
+
 def test_gated_jobs_get_workloads_when_the_feature_is_disabled() -> None:
     features = [GATING]
     world = a_world(features=GATING)

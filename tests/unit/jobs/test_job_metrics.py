@@ -71,13 +71,19 @@ def test_restarted_controllers_report_gated_jobs_again() -> None:
 def test_gate_removals_and_terminating_pods_are_measured() -> None:
     metrics = JobMetrics()
     metrics.ungated("kueue.x-k8s.io/admission", "cq", True, 5.0, 5.02)
-    metrics.set_terminating_released("one", 3)
-    metrics.set_terminating_released("other", 1)
-    metrics.set_terminating_released("one", 0)
-    found = read(metrics, 0.0)
+    for uid, began_s in (("one", 10.0), ("other", 20.0), ("third", 30.0)):
+        metrics.pod_terminating(uid, began_s)
+    metrics.pod_terminating("other", 20.0, 50.0)
+    metrics.pod_gone("one")
+    found = read(metrics, 100.0)
     labels = '{name="kueue.x-k8s.io/admission",cluster_queue="cq",is_group="true"'
     assert found[f'kueue_pod_scheduling_gate_removal_seconds_bucket{labels},le="0.025"}}'] == 1
-    assert found["headgate_terminating_released_pods"] == 1
+    assert found["headgate_terminating_released_pods"] == 2
+    assert found["headgate_terminating_released_pods_oldest_seconds"] == 80
+    assert found["headgate_overdue_released_pods"] == 1
+    assert found["headgate_overdue_released_pods_oldest_seconds"] == 50
+    metrics.reset()
+    assert {read(metrics, 100.0)[name] for name in found if "_released_pods" in name} == {0}
 
 
 def test_workload_creation_gate_removal_and_gated_pods_are_measured() -> None:
@@ -91,3 +97,15 @@ def test_workload_creation_gate_removal_and_gated_pods_are_measured() -> None:
     assert found['kueue_workload_creation_latency_seconds_count{job_kind="Pod"}'] == 1
     labels = '{name="kueue.x-k8s.io/admission",cluster_queue="cq",is_group="false"}'
     assert found[f"kueue_pod_scheduling_gate_removal_seconds_count{labels}"] == 1
+
+
+def test_gates_that_users_invent_share_one_series_when_they_are_many() -> None:
+    metrics = JobMetrics()
+    for number in range(150):
+        metrics.job_gated(f"job-{number}", "Job", f"example.com/gate-{number}", 0.0)
+    found = gated(read(metrics, 0.0))
+    assert len(found) == 101
+    assert found['headgate_gated_jobs{kind="Job",gate="other"}'] == 50
+    for number in range(150):
+        metrics.job_released(f"job-{number}")
+    assert gated(read(metrics, 0.0)) == {}

@@ -11,10 +11,11 @@ import pytest
 
 from headgate.controllers.framework.effects import Create, Effect, EffectResponse, Patch
 from headgate.jobs.framework.workload import pod_sets, workload_name
-from headgate.jobs.framework.workload_equivalence import equals_pod_sets, is_equivalent_as_stored
+from headgate.jobs.framework.workload_equivalence import equals_pod_sets, matches_stored_fields
 from headgate.jobs.kinds.batch_job import JOB
 from headgate.jobs.settings import JobSettings
 from headgate.kube import conditions
+from headgate.kube.feature_gates import FeatureGates
 from headgate.quota.api.pods_ready import WaitForPodsReady
 from headgate.quota.engine import QuotaSettings
 from headgate.quota.kinds.names import WORKLOADS as WORKLOAD
@@ -277,9 +278,19 @@ def test_pods_that_are_not_ready_in_time_release_their_quota() -> None:
 # -- when quota is free --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("when", "is_free"), [({}, True), ({"batch/job": "OnTerminal"}, False)])
-def test_the_quota_of_an_evicted_job_is_released_by_the_installations_setting(when: Any, is_free: bool) -> None:
-    world = a_world(settings=JobSettings(quota_release=when), **PREEMPTION)
+@pytest.mark.parametrize(
+    ("when", "features", "is_free"),
+    [
+        ({}, FeatureGates(), True),
+        ({}, FeatureGates(pod_integration_fast_quota_release=False), True),
+        ({"batch/job": "OnTerminal"}, FeatureGates(), False),
+    ],
+    ids=["by default", "the feature gate is about pods only", "by the setting"],
+)
+def test_the_quota_of_an_evicted_job_is_released_by_the_installations_setting(
+    when: Any, features: FeatureGates, is_free: bool
+) -> None:
+    world = a_world(features=features, settings=JobSettings(quota_release=when), **PREEMPTION)
     add(world, "low", priority="low")
     world.advance(2)
     pod = world.server.get(PODS).body["items"][0]["metadata"]["name"]
@@ -374,5 +385,5 @@ def test_fields_that_affect_quota_are_never_treated_as_dropped(change: Callable[
     change(known[0]["template"]["spec"])
     found = {"spec": {"podSets": known}}
     assert not equals_pod_sets(found, wanted)
-    assert is_equivalent_as_stored(found, wanted) is is_kept
+    assert matches_stored_fields(found, wanted) is is_kept
     assert workload_name(JOB, job(world, "a")).startswith("job-a-")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from headgate.jobs.framework.job_controller import ManagedJobController
 from headgate.jobs.framework.management import MAX_DEPTH
 from headgate.jobs.settings import JobSettings
+from headgate.kube.feature_gates import FeatureGates
 from headgate.kube.labels import parse_selector
 from kueue_builders import Wire, a_local_queue
 from unit.controllers.kubelet import ENDS
@@ -61,6 +63,39 @@ def test_jobs_of_a_namespace_that_is_no_longer_managed_release_quota_when_they_e
     world.server.patch(f"{PODS}/{pod}", {"metadata": {"annotations": {ENDS: "Succeeded"}}})
     world.advance(4)
     assert has(world, "a", "Finished")
+
+
+def test_a_suspended_job_of_a_namespace_that_is_no_longer_managed_neither_waits_for_quota_nor_holds_it() -> None:
+    world = a_world(settings=chosen("team=batch"))
+    label(world, team="batch")
+    add(world, "running")
+    world.advance(2)
+    add(world, "waiting")
+    world.advance(2)
+    label(world, team=None)
+    assert workload(world, "waiting") is None
+    assert job(world, "waiting")["spec"]["suspend"] is True, "its user may start it"
+    assert has(world, "running", "Admitted")
+    label(world, team="batch")
+    assert workload(world, "waiting") is not None
+
+
+def test_jobs_of_a_kind_that_is_no_longer_managed_release_quota() -> None:
+    world = a_world()
+    add(world, "running")
+    world.advance(2)
+    add(world, "waiting")
+    world.advance(2)
+    quota, _, *others = world._makers
+    world._makers = (quota, lambda: ManagedJobController(FeatureGates(), JobSettings(kinds=())), *others)
+    world.crash()
+    world.advance(2)
+    assert workload(world, "waiting") is None
+    assert running(world) == ["running"]
+    assert has(world, "running", "Admitted"), "it holds its quota while it runs"
+    world.server.patch(f"{PODS}/running-00001", {"metadata": {"annotations": {ENDS: "Succeeded"}}})
+    world.advance(4)
+    assert has(world, "running", "Finished")
 
 
 def test_where_all_jobs_are_managed_one_without_a_queue_waits_for_a_queue() -> None:

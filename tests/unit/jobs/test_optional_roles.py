@@ -11,7 +11,7 @@ from headgate.cli.options.job_options import read_kinds
 from kueue_builders import Wire
 from unit.controllers.crashing_world import CrashingWorld
 from unit.jobs.queue_fixtures import PREEMPTION, WORKLOADS, create
-from unit.jobs.test_custom_kinds import GOOD, PATH, a_training_world, run, workload
+from unit.jobs.test_custom_kinds import GOOD, PATH, a_training_world, is_true, run, workload
 from unit.jobs.training import a_run
 
 
@@ -62,6 +62,7 @@ def test_a_role_that_is_absent_is_no_pod_set_and_is_not_written_into_the_object(
     assert run(world, "r")["spec"]["suspend"] is False
     assert [each["name"] for each in workload(world, "r")["spec"]["podSets"]] == ["workers"]
     assert run(world, "r")["spec"].get("leader") == before["spec"].get("leader")
+    assert is_true(workload(world, "r"), "PodsReady"), "all pods that it has"
     other = a_run("high")
     other["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "high"
     del other["spec"]["leader"]

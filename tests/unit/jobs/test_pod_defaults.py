@@ -50,36 +50,44 @@ def test_jobs_without_requests_are_counted_by_the_default_of_their_namespace() -
     assert usage(world) == {"cpu": "4"}
 
 
-TEMPLATES: dict[str, Wire] = {
-    "nothing": {},
-    "a limit alone": {"containers": [{"name": "c", "image": "i", "resources": {"limits": {"cpu": "3"}}}]},
-    "a request": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "500m"}}}]},
-    "two containers": {"containers": [{"name": "c", "image": "i"}, {"name": "d", "image": "i"}]},
-    "an init container": {
-        "initContainers": [{"name": "i", "image": "i", "resources": {"requests": {"cpu": "2500m"}}}],
-    },
-    "a sidecar": {"initContainers": [{"name": "i", "image": "i", "restartPolicy": "Always"}]},
-    "pod-level limits": {"resources": {"limits": {"cpu": "4"}}},
-    "pod-level requests": {"resources": {"requests": {"cpu": "3500m"}}},
-    "a runtime class": {"runtimeClassName": "vm"},
+def one(**resources: Any) -> Wire:
+    return {"containers": [{"name": "c", "image": "i", "resources": resources}]}
+
+
+TEMPLATES: dict[str, tuple[Wire, str, str]] = {
+    "nothing": ({}, "1", "0"),
+    "a limit alone": (one(limits={"cpu": "3"}), "3", "3"),
+    "a request": (one(requests={"cpu": "500m"}), "500m", "500m"),
+    "two containers": ({"containers": [{"name": "c", "image": "i"}, {"name": "d", "image": "i"}]}, "2", "0"),
+    "an init container": (
+        {"initContainers": [{"name": "i", "image": "i", "resources": {"requests": {"cpu": "2500m"}}}]},
+        "2500m",
+        "2500m",
+    ),
+    "a sidecar": ({"initContainers": [{"name": "i", "image": "i", "restartPolicy": "Always"}]}, "2", "0"),
+    "pod-level limits": ({"resources": {"limits": {"cpu": "4"}}}, "4", "4"),
+    "pod-level requests": ({"resources": {"requests": {"cpu": "3500m"}}}, "3500m", "3500m"),
+    "a runtime class": ({"runtimeClassName": "vm"}, "1250m", "250m"),
 }
+"""The pod template, and the usage of its pod with and without the LimitRange."""
 
 
 @pytest.mark.parametrize("has_range", [True, False])
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_the_usage_of_a_job_is_what_its_pods_request(name: str, has_range: bool) -> None:
+    template, *expected = TEMPLATES[name]
     world = a_world(cpu=4)
     create(world.server, CLASSES, a_class("250m"))
     if has_range:
         create(world.server, RANGES, a_range(defaultRequest={"cpu": "1"}, default={"cpu": "4"}))
     world.advance(1)
-    add(world, "j", **TEMPLATES[name])
+    add(world, "j", **template)
     world.advance(2)
     assert running(world) == ["j"]
     (pod,) = world.server.get(PODS).body["items"]
     asked = pod_requests(pod).get("cpu")
     total = "0" if asked is None else amount_text("cpu", units("cpu", asked))
-    assert usage(world) == {"cpu": total}
+    assert usage(world) == {"cpu": total} == {"cpu": expected[0] if has_range else expected[1]}
 
 
 def test_a_job_that_waits_follows_a_limit_range_that_changes() -> None:
@@ -109,6 +117,21 @@ def test_a_job_that_waits_follows_a_runtime_class_that_comes_later() -> None:
     world.advance(2)
     assert running(world) == ["j"]
     assert usage(world) == {"cpu": "1500m"}
+
+
+def test_a_job_that_waits_follows_a_runtime_class_that_is_deleted() -> None:
+    world = a_world(cpu=1)
+    create(world.server, CLASSES, a_class("500m"))
+    world.advance(1)
+    body = stage.a_job("j")
+    body["spec"]["template"]["spec"]["runtimeClassName"] = "vm"
+    create(world.server, JOBS, body)
+    world.advance(2)
+    assert running(world) == []
+    assert world.server.delete(f"{CLASSES}/vm").status == 200
+    world.advance(2)
+    assert running(world) == ["j"]
+    assert usage(world) == {"cpu": "1"}
 
 
 def test_the_template_in_the_workload_stays_what_its_user_wrote() -> None:

@@ -15,6 +15,7 @@ from unit.controllers.crashing_world import CrashingWorld
 from unit.controllers.world import World
 from unit.jobs import fixtures as stage
 from unit.jobs.pods import fixtures as of_pods
+from unit.jobs.queue_fixtures import PREEMPTION
 
 DENIED = 'admission webhook "policy.example.com" denied the request: not on a Monday'
 
@@ -65,6 +66,7 @@ def test_a_pod_whose_ungating_is_rejected_releases_its_quota_and_reports_why(sta
     assert told["schedulingStats"]["evictions"] == [{"reason": "StartRefused", "underlyingCause": "", "count": 1}]
     assert plugin.refused == 1
     assert len(of_pods.messages_of(world, "FailedToStart")) == 1
+    assert of_pods.messages_of(world, "EvictedDueToStartRefused") == [evicted["message"]]
 
 
 def test_the_start_is_retried_with_back_off_and_succeeds_when_the_plugin_allows_it() -> None:
@@ -125,6 +127,41 @@ def test_a_group_with_running_pods_keeps_its_quota_and_retries_the_others() -> N
     assert of_pods.started(world) == ["g-0", "g-1"]
 
 
+def test_after_a_start_the_back_off_of_a_job_is_reset() -> None:
+    world = stage.a_world(cpu=1, **PREEMPTION)
+    plugin = Plugin(world, "a")
+    stage.add(world, "a", priority="low")
+    world.advance(100)
+    plugin.names.clear()
+    world.advance(70)
+    assert stage.running(world) == ["a"]
+    plugin.names.add("a")
+    plugin.refused = 0
+    stage.add(world, "h", priority="high", ends=True)
+    world.advance(10)
+    assert stage.is_complete(world, "h")
+    assert plugin.refused >= 3, "after 1 and 2 seconds, and not after a minute"
+
+
+def test_after_a_start_the_back_off_of_a_group_is_reset() -> None:
+    world = of_pods.a_world(cpu=2, kubelet=of_pods.SlowKubelet, **PREEMPTION)
+    plugin = Plugin(world, "g-0", "g-1")
+    of_pods.add_group(world, "g", priority="low", grace_s=30)
+    world.advance(100)
+    plugin.names.clear()
+    world.advance(70)
+    assert of_pods.started(world) == ["g-0", "g-1"]
+    of_pods.add(world, "h", cpu="2", priority="high", ends="Succeeded")
+    world.advance(2)
+    plugin.names |= {"x", "y"}
+    plugin.refused = 0
+    for name in ("x", "y"):
+        of_pods.add(world, name, group="g", priority="low")
+    world.advance(40)
+    assert of_pods.pods(world)["h"]["status"]["phase"] == "Succeeded", "30 seconds later, when its victims have left"
+    assert plugin.refused >= 2 * 3, "after 1 and 2 seconds, and not after a minute"
+
+
 @pytest.mark.parametrize("status", [403, 200])
 def test_a_job_whose_resume_is_rejected_releases_its_quota_and_reports_why(status: int) -> None:
     world = stage.a_world(cpu=1)
@@ -135,6 +172,7 @@ def test_a_job_whose_resume_is_rejected_releases_its_quota_and_reports_why(statu
     assert stage.is_complete(world, "b"), "others get the quota"
     assert not stage.has(world, "a", "QuotaReserved")
     assert "FailedToStart" in stage.reasons(world)
+    assert "EvictedDueToStartRefused" in stage.reasons(world)
     plugin.names.clear()
     world.advance(5)
     assert stage.running(world) == ["a", "b"]

@@ -24,7 +24,7 @@ def test_quota_release_is_set_by_integration() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("jobset=OnTerminal", "names no integration that can be told: write one of batch/job, pod before the ="),
+        ("jobset=OnTerminal", "names no integration with this setting: write one of batch/job, pod before the ="),
         ("pod=Never", "does not say when quota is free: write pod=OnTerminating or pod=OnTerminal"),
         ("pod", "does not say when quota is free: write pod=OnTerminating or pod=OnTerminal"),
         ("pod=OnTerminal,pod=OnTerminating", "pod is given both OnTerminating and OnTerminal"),
@@ -56,3 +56,23 @@ def test_the_maximum_wait_for_terminating_pods_is_a_duration(typed: tuple[str, .
     assert CliRunner().invoke(command, typed).exit_code == 0
     assert [quota_settings(FeatureGates(), each).max_wait_s for each in found] == [expected_s]
     assert CliRunner().invoke(command, ("--max-wait-for-terminating-pods", "never")).exit_code == 2
+
+
+def test_a_forced_deletion_on_ready_nodes_is_off_by_default_and_takes_a_minute_at_least() -> None:
+    found: list[JobSettings] = []
+
+    @click.command()
+    @job_options
+    def command(job_settings: JobSettings) -> None:
+        found.append(job_settings)
+
+    flag = "--force-delete-terminating-pods-after"
+    for typed in ((), (flag, "10m", "--report-terminating-pods-after", "30s")):
+        assert CliRunner().invoke(command, typed).exit_code == 0
+    assert [(each.force_delete_after_s, each.report_terminating_after_s) for each in found] == [
+        (None, 300.0),
+        (600.0, 30.0),
+    ]
+    answer = CliRunner().invoke(command, (flag, "59s"))
+    assert answer.exit_code == 2
+    assert "write at least 60s" in answer.output

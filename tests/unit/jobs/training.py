@@ -74,7 +74,8 @@ def status_of(run: Object) -> Object:
         return {"activePods": 0, "readyPods": 0}
     if end:
         return {"activePods": 0, "conditions": [{"type": end, "status": "True", "message": f"it said {end}"}]}
-    pods = 1 + run["spec"]["workers"].get("replicas", 1)
+    has_leader = bool((run["spec"].get("leader") or {}).get("template"))
+    pods = has_leader + run["spec"]["workers"].get("replicas", 1)
     return {"activePods": pods, "readyPods": pods}
 
 

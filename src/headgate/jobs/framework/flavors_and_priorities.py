@@ -1,7 +1,7 @@
-"""ResourceFlavors and priority classes as jobs and pods use them.
+"""A cache of ResourceFlavors and priority classes for the controllers of jobs and pods.
 
-The controllers pass in changes. An object that cannot be decoded leaves the last valid one in place; ``quota/`` reports
-the problem.
+The controllers pass in watch events. If a new version of a flavor cannot be decoded, the cache keeps the last valid
+version; ``quota/`` reports the problem.
 """
 
 from __future__ import annotations

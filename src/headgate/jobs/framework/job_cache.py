@@ -1,9 +1,9 @@
 """Jobs and their Workloads by job name, and an index of jobs by owner.
 
-:class:`JobCache` counts responses to the controller's own writes as observed: older versions are ignored, and a deleted
-object stays deleted however late a response arrives. :class:`OwnerIndex` finds jobs by uid, children by the uid of
-their controller, and jobs that wait for a Workload made by another client. ``management.py`` decides which ancestor a
-job belongs to.
+:class:`JobCache` applies watch events and the responses to the controller's own writes. It ignores versions that are
+older than the known one, and it does not add a deleted object again when a late response arrives. :class:`OwnerIndex`
+finds jobs by uid, jobs by the uid of their controller, and jobs that wait for a Workload that another client creates.
+``management.py`` decides which ancestor a job belongs to.
 """
 
 from __future__ import annotations
@@ -23,20 +23,23 @@ from headgate.quota.names import ADMITTED, FINISHED, JOB_UID_LABEL
 Key = tuple[str, str, str]
 """Job kind, namespace and name; for a Workload without a job: :data:`NO_OWNER` and its own namespace and name."""
 NO_OWNER: Final = ""
-At = TypeVar("At", bound=Hashable)
+IndexKey = TypeVar("IndexKey", bound=Hashable)
 
 
 class OwnerIndex:
+    """Jobs by uid, by the uid of their controller, and by the name of their prebuilt Workload."""
+
     def __init__(self) -> None:
         self._keys: Final[dict[str, Key]] = {}
-        self._parents: Final[dict[Key, str]] = {}  # uids
+        self._controllers: Final[dict[Key, str]] = {}  # the uid of its controller, by job
         self._children: Final[dict[str, dict[Key, None]]] = {}
         self._workload_of: Final[dict[Key, tuple[str, str]]] = {}
         self._by_workload: Final[dict[tuple[str, str], dict[Key, None]]] = {}
-        self._indexed: Final[dict[Key, tuple[str, str, str]]] = {}
+        self._indexed: Final[dict[Key, tuple[str, str, str]]] = {}  # uid, queue and uid of the controller, by job
 
     def put(self, key: Key, job: Object) -> list[Key]:
-        """Returns the descendants of the job, if what they depend on changed."""
+        """Returns the descendants of the job if its uid, queue or controller changed, because whether they are managed
+        depends on these."""
         metadata = job["metadata"]
         parent = str((controller_of(job) or {}).get("uid", ""))
         indexed = metadata["uid"], queue_of(job), parent
@@ -49,13 +52,13 @@ class OwnerIndex:
             self._keys.pop(before[0], None)
         self._indexed[key] = indexed
         self._keys[metadata["uid"]] = key
-        _set_index(self._parents, self._children, key, parent or None)
+        _set_index(self._controllers, self._children, key, parent or None)
         return list(self.descendants(metadata["uid"]))
 
     def remove(self, key: Key) -> list[Key]:
         indexed = self._indexed.pop(key, None)
         _set_index(self._workload_of, self._by_workload, key, None)
-        _set_index(self._parents, self._children, key, None)
+        _set_index(self._controllers, self._children, key, None)
         if indexed is None:
             return []
         self._keys.pop(indexed[0], None)
@@ -83,31 +86,36 @@ class OwnerIndex:
                     yield key
 
 
-def _set_index(forward: dict[Key, At], index: dict[At, dict[Key, None]], key: Key, at: At | None) -> None:
+def _set_index(
+    forward: dict[Key, IndexKey], index: dict[IndexKey, dict[Key, None]], key: Key, index_key: IndexKey | None
+) -> None:
+    """Moves a job to another entry of an index; None removes it."""
     before = forward.get(key)
-    if before == at:
+    if before == index_key:
         return
     if before is not None:
         del forward[key]
         index[before].pop(key, None)
         if not index[before]:
             del index[before]
-    if at is not None:
-        forward[key] = at
-        index.setdefault(at, {})[key] = None
+    if index_key is not None:
+        forward[key] = index_key
+        index.setdefault(index_key, {})[key] = None
 
 
 def qualified_plural(resource: APIResource) -> str:
-    """With the group, because two groups may have kinds with the same plural."""
+    """The plural with the group, because two groups may have kinds with the same plural."""
     return f"{resource.plural}.{resource.group}"
 
 
 class JobCache:
+    """The newest known versions of jobs and Workloads."""
+
     def __init__(self, kinds: tuple[JobKind, ...]) -> None:
         self._kinds: Final = {(each.kind.group, each.kind.kind): qualified_plural(each.resource) for each in kinds}
         resources = (*(each.resource for each in kinds), WORKLOADS)
         self._latest: Final = {resource: MutationCache[tuple[str, str]]() for resource in resources}
-        self._owned: Final[dict[Key, dict[str, None]]] = {}  # names of Workloads
+        self._owned: Final[dict[Key, dict[str, None]]] = {}  # the names of the Workloads of each job
         self.owner_index: Final = OwnerIndex()
 
     def get(self, resource: APIResource, namespace: str, name: str) -> Object | None:
@@ -130,7 +138,7 @@ class JobCache:
             return [key, *self.owner_index.put(key, obj)]
         before, owner = self._owner(known), self._owner(obj)
         if before is not None and before != owner:
-            self._remove_owned(before, name)
+            self._remove_workload_name(before, name)
         if owner is not None:
             self._owned.setdefault(owner, {})[name] = None
         return self._affected_keys(obj, known, owner)
@@ -144,7 +152,7 @@ class JobCache:
             return [key, *self.owner_index.remove(key)]
         owner = self._owner(known)
         if owner is not None:
-            self._remove_owned(owner, name)
+            self._remove_workload_name(owner, name)
         return self._affected_keys(known, None, owner)
 
     def synced(self, resource: APIResource, revision: str) -> list[Key]:
@@ -153,12 +161,16 @@ class JobCache:
         missing = [] if latest is None else latest.missing(revision)
         return [key for ref, uid in missing for key in self.remove(resource, *ref, uid)]
 
-    def unfinished(self, job: Object) -> Object | None:
+    def unfinished_workload(self, job: Object) -> Object | None:
         """The unfinished Workload of a job; the last one by name, if there are several."""
         uid = job["metadata"]["uid"]
         key = self.owner_index.key_of(uid)
         found = [] if key is None else self.workloads(key)
-        own = [each for each in found if (controller_of(each) or {}).get("uid") == uid and not _state_of(each)[1]]
+        own = [
+            each
+            for each in found
+            if (controller_of(each) or {}).get("uid") == uid and not _admitted_and_finished(each)[1]
+        ]
         return own[-1] if own else None
 
     def _affected_keys(self, workload: Object, before: Object | None, owner: Key | None) -> list[Key]:
@@ -167,28 +179,30 @@ class JobCache:
             *([owner] if owner is not None else []),
             *self.owner_index.waiting_for_workload(metadata["namespace"], metadata["name"]),
         ]
-        if before is None or _state_of(before) != _state_of(workload):
+        if before is None or _admitted_and_finished(before) != _admitted_and_finished(workload):
             keys += self.owner_index.descendants(str((controller_of(workload) or {}).get("uid", "")))
         return list(dict.fromkeys(keys))
 
     def _owner(self, workload: Object | None) -> Key | None:
+        """The key of the job that owns the Workload. None if its owner is of another kind, or if it has no owner and
+        Headgate did not create it."""
         if workload is None:
             return None
         metadata, reference = workload["metadata"], controller_of(workload)
         if reference is None:
-            is_ours = JOB_UID_LABEL in (metadata.get("labels") or {}) and not owner_references(workload)
-            return (NO_OWNER, metadata["namespace"], metadata["name"]) if is_ours else None
+            has_lost_owner = JOB_UID_LABEL in (metadata.get("labels") or {}) and not owner_references(workload)
+            return (NO_OWNER, metadata["namespace"], metadata["name"]) if has_lost_owner else None
         kind = self._kinds.get(group_kind_of(reference))
         return None if kind is None else (kind, metadata["namespace"], str(reference.get("name", "")))
 
-    def _remove_owned(self, key: Key, name: str) -> None:
+    def _remove_workload_name(self, key: Key, name: str) -> None:
         names = self._owned.get(key, {})
         names.pop(name, None)
         if not names:
             self._owned.pop(key, None)
 
 
-def _state_of(workload: Object) -> tuple[bool, bool]:
-    """What the descendants of its job depend on: whether it is admitted, and whether it is finished."""
+def _admitted_and_finished(workload: Object) -> tuple[bool, bool]:
+    """Whether the Workload is admitted, and whether it is finished: the descendants of its job depend on these."""
     listed = (workload.get("status") or {}).get("conditions")
     return conditions.is_true(listed, ADMITTED), conditions.is_true(listed, FINISHED)

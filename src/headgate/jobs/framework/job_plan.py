@@ -1,8 +1,9 @@
 """Plans the next write for one job and its Workload, with the Events that report it.
 
-There is one write at a time: after each the plan is made again from the server's response, so a restarted process
-continues where the last one stopped. The order of the rules is Kueue's. Every write names the uid and the version it
-was decided on. ``job_writes.py`` builds the requests.
+There is one write at a time: after each write the plan is made again from the server's response, so a restarted process
+continues where the last one stopped. A rule checks one aspect and returns the write that is needed, or None; the first
+rule of ``_RULES`` that returns a write decides. The order of the rules is Kueue's. Every write has the uid and the
+resourceVersion of the object that it was planned from as preconditions. ``job_writes.py`` builds the requests.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ import msgspec
 
 from headgate.controllers.framework.effects import Create
 from headgate.jobs.framework import job_writes
-from headgate.jobs.framework.job_writes import PlannedWrite
+from headgate.jobs.framework.activation_labels import keep_deactivation, plan_activation, requested_label
+from headgate.jobs.framework.job_writes import PassedOnLabel, PlannedWrite
 from headgate.jobs.framework.management import NOT_FOUND, ManagedChild, ManagementScope, UnknownAncestor
 from headgate.jobs.framework.pod_set_info import StartConflict, start_patch
-from headgate.jobs.framework.scheduling_gated_by import gate_of
+from headgate.jobs.framework.scheduling_gated_by import gated_by
 from headgate.jobs.framework.workload import (
     PriorityClasses,
-    gates_of,
+    admission_gates_of,
     has_priority,
     max_execution_s,
     new_workload,
@@ -30,7 +32,12 @@ from headgate.jobs.framework.workload import (
     queue_of,
     workload_name,
 )
-from headgate.jobs.framework.workload_equivalence import digest, equals_pod_sets, has_counts, is_equivalent_as_stored
+from headgate.jobs.framework.workload_equivalence import (
+    digest,
+    equals_pod_sets,
+    has_admitted_counts,
+    matches_stored_fields,
+)
 from headgate.jobs.kinds.job_kind import (
     JobKind,
     Object,
@@ -48,11 +55,12 @@ from headgate.quota.api.resource_flavor import ResourceFlavor
 from headgate.quota.kinds.names import WORKLOADS
 
 OUT_OF_SYNC: Final = "OutOfSync"
-_OUT_OF_SYNC: Final = "The prebuilt workload is out of sync with its user job"
+_OUT_OF_SYNC_MESSAGE: Final = "The prebuilt workload is out of sync with its user job"
 
 
 class JobBlocked(msgspec.Struct, frozen=True):
-    """No write is possible now, and the user gets the reason. ``gate``: holds the job, if set (KEP-6915)."""
+    """No write is possible now; an Event tells the user why. ``gate``: the name in the annotation
+    ``scheduling-gated-by`` (Kueue's KEP-6915) if that is the reason, otherwise empty."""
 
     reason: str
     message: str
@@ -61,20 +69,28 @@ class JobBlocked(msgspec.Struct, frozen=True):
 
 
 class JobPlanContext(msgspec.Struct, frozen=True):
-    """Other input of a plan. ``scheduling_gated_by`` and ``admission_gated_by``: the feature gates. ``stored_digests``:
-    by the uid of a Workload, the digest of pod sets that its server stores only in part."""
+    """Input of a plan that is not specific to one job. ``honours_scheduling_gates`` and ``honours_admission_gates``:
+    whether the feature gates SchedulingGatedBy and AdmissionGatedBy are on. ``stored_digests``: by the uid of a
+    Workload, the digest of the pod sets that Headgate sent, if the API server did not store all their fields.
+    ``honours_activation``: whether the feature gate ActivationLabels is on. ``passed_on``: by the uid of a job, the
+    label that was passed on to its Workload last. ``has_open_start``: whether a start of this version of the job was
+    sent and its outcome is unknown, so that the job may run."""
 
     flavors: Mapping[str, ResourceFlavor]
     classes: PriorityClasses
     scope: ManagementScope
-    scheduling_gated_by: bool
-    admission_gated_by: bool
+    honours_scheduling_gates: bool
+    honours_admission_gates: bool
     stored_digests: Mapping[str, str]
     now_s: float
+    honours_activation: bool = False
+    passed_on: Mapping[str, PassedOnLabel] = {}
+    has_open_start: Callable[[Object], bool] = lambda job: False
 
 
 class JobPlanInput(msgspec.Struct, frozen=True):
-    """``prebuilt``: the Workload that another client made for the job, with any owner."""
+    """What the rules read. ``workload``: the Workload that the job owns. ``prebuilt``: the Workload that another client
+    created for the job, whether the job owns it or not."""
 
     kind: JobKind
     job: Object
@@ -83,24 +99,26 @@ class JobPlanInput(msgspec.Struct, frozen=True):
     context: JobPlanContext
 
     @property
-    def gates(self) -> str:
-        """The admission gates for the Workload."""
-        return gates_of(self.job) if self.context.admission_gated_by else ""
+    def admission_gates(self) -> str:
+        """The admission gates that the Workload copies from the job."""
+        return admission_gates_of(self.job) if self.context.honours_admission_gates else ""
 
     @property
-    def holds(self) -> bool:
-        """Whether its pods still use the quota."""
+    def uses_quota(self) -> bool:
+        """Whether pods of the job still use the quota."""
         return self.kind.is_active(self.job) or (
             self.releases_when_terminal and self.kind.has_terminating_pods(self.job)
         )
 
     @property
     def releases_when_terminal(self) -> bool:
+        """Whether the quota is released only when the pods have ended."""
         return self.context.scope.settings.quota_release.get(self.kind.integration) == "OnTerminal"
 
 
-Next = PlannedWrite | JobBlocked | None
-Rule = Callable[[JobPlanInput], Next]
+JobPlanStep = PlannedWrite | JobBlocked | None
+"""The result of a rule, and of the plan. None: the rule has nothing to do, and the next rule is evaluated."""
+Rule = Callable[[JobPlanInput], JobPlanStep]
 GATED: Final = "SchedulingGated"
 _STOP_PLANNING: Final = PlannedWrite(None)
 """No write, and no later rule is evaluated."""
@@ -112,157 +130,176 @@ def plan_orphaned_workload(workload: Object, now_s: float) -> PlannedWrite | Non
         return None
     if not has_condition(workload, names.FINISHED):
         return job_writes.finish(workload, names.OWNER_NOT_FOUND, "The owner of the workload is gone", now_s)
-    return job_writes.release_finalizer(workload)
+    return job_writes.remove_finalizer(workload)
 
 
 def plan_job(
     kind: JobKind, job: Object, workloads: Sequence[Object], prebuilt: Object | None, context: JobPlanContext
-) -> Next:
+) -> JobPlanStep:
     if get_path(job, ("metadata", "deletionTimestamp")):
         return next(
             (planned for each in workloads if (planned := plan_orphaned_workload(each, context.now_s)) is not None),
             None,
         )
-    management = context.scope.management_of(job)
+    management = context.scope.management_of(kind, job)
     if isinstance(management, UnknownAncestor):
         return None if management.reason == NOT_FOUND else JobBlocked(management.reason, management.message)
     own_name = prebuilt_name(job) or workload_name(kind, job)
     workload = next((each for each in workloads if each["metadata"]["name"] == own_name), None)
-    case = JobPlanInput(kind, job, workload, prebuilt, context)
-    if management == "elsewhere":
-        return _first(_UNMANAGED_RULES, case)
+    state = JobPlanInput(kind, job, workload, prebuilt, context)
+    if management == "unmanaged":
+        return _first_step(_UNMANAGED_RULES, state)
+    if management in ("managed", "no queue") and context.honours_activation:
+        kept = keep_deactivation(kind, job, workloads)
+        if kept is not None:
+            return kept
     for each in workloads:
         if each is not workload or management != "managed":
-            planned = _delete_surplus(kind, job, each)
+            planned = _delete_unneeded_workload(kind, job, each)
             if planned is not None:
                 return planned
     if isinstance(management, ManagedChild):
         return _suspend_child(kind, job, context.scope.workload_of(management.ancestor))
-    return _first(_RULES, case) if management == "managed" else _set_default_queue(kind, job, context.scope)
+    return _first_step(_RULES, state) if management == "managed" else _set_default_queue(kind, job, context.scope)
 
 
-def _first(rules: Sequence[Rule], case: JobPlanInput) -> Next:
+def _first_step(rules: Sequence[Rule], state: JobPlanInput) -> JobPlanStep:
     for rule in rules:
-        step = rule(case)
+        step = rule(state)
         if step is not None:
             return None if step is _STOP_PLANNING else step
     return None
 
 
-def _suspend_child(kind: JobKind, job: Object, workload: Object | None) -> Next:
+def _suspend_child(kind: JobKind, job: Object, workload: Object | None) -> JobPlanStep:
     if has_suspend_set(kind, job) or kind.outcome(job) is not None:
         return None
     return None if workload is not None and may_start(workload) else job_writes.suspend_child(kind, job)
 
 
-def _set_default_queue(kind: JobKind, job: Object, scope: ManagementScope) -> Next:
-    """Sets the default queue of the namespace on a running job without a queue: it was created without admission. A
-    suspended job without a queue has left its queue on purpose and is not changed."""
+def _set_default_queue(kind: JobKind, job: Object, scope: ManagementScope) -> JobPlanStep:
+    """Sets the default queue of the namespace on a running job without a queue: Headgate's admission did not handle its
+    creation. A suspended job without a queue is not changed: its user has removed the queue name."""
     if has_suspend_set(kind, job) or kind.outcome(job) is not None:
         return None
     queue = scope.default_queue(job)
     return job_writes.set_queue_name(kind, job, queue) if queue else None
 
 
-def _delete_surplus(kind: JobKind, job: Object, workload: Object) -> PlannedWrite | None:
+def _delete_unneeded_workload(kind: JobKind, job: Object, workload: Object) -> PlannedWrite | None:
     """Deletes a Workload that the job does not need."""
     if not is_terminating(workload):
         return job_writes.delete(kind, job, workload)
-    return job_writes.release_finalizer(workload) if has_finalizer(workload) else None
+    return job_writes.remove_finalizer(workload) if has_finalizer(workload) else None
 
 
-def _finished(case: JobPlanInput) -> Next:
-    outcome = case.kind.outcome(case.job)
-    if case.workload is not None and has_condition(case.workload, names.FINISHED):
-        if is_terminating(case.workload) and has_finalizer(case.workload):
-            return job_writes.release_finalizer(case.workload)
-        if outcome is None and _reason(case.workload, names.FINISHED) == OUT_OF_SYNC:
-            return _stop(case, _OUT_OF_SYNC) or _STOP_PLANNING
+def _consume_activation_labels(state: JobPlanInput) -> JobPlanStep:
+    """Passes the labels ``activate`` and ``deactivate`` on to the Workload, and removes them from the job."""
+    if not state.context.honours_activation:
+        return None
+    passed_on = state.context.passed_on.get(state.job["metadata"]["uid"])
+    return plan_activation(state.kind, state.job, state.workload, passed_on)
+
+
+def _finish_workload(state: JobPlanInput) -> JobPlanStep:
+    """Sets the condition Finished of the Workload when the job has ended. If it is set, no later rule is evaluated."""
+    outcome = state.kind.outcome(state.job)
+    if state.workload is not None and has_condition(state.workload, names.FINISHED):
+        if is_terminating(state.workload) and has_finalizer(state.workload):
+            return job_writes.remove_finalizer(state.workload)
+        if outcome is None and _reason(state.workload, names.FINISHED) == OUT_OF_SYNC:
+            return _stop(state, _OUT_OF_SYNC_MESSAGE) or _STOP_PLANNING
         return _STOP_PLANNING
     if outcome is None:
         return None
-    if case.workload is None:
+    if state.workload is None:
         return _STOP_PLANNING
     reason = "Succeeded" if outcome.succeeded else "Failed"
     event = job_writes.job_event(
-        case.kind, case.job, "FinishedWorkload", f"Workload '{_key(case.workload)}' is declared finished"
+        state.kind, state.job, "FinishedWorkload", f"Workload '{_key(state.workload)}' is declared finished"
     )
-    return job_writes.finish(case.workload, reason, outcome.message, case.context.now_s, event)
+    return job_writes.finish(state.workload, reason, outcome.message, state.context.now_s, event)
 
 
-def _workload_deleted(case: JobPlanInput) -> Next:
-    """The Workload is being deleted: the job stops first."""
-    if case.workload is None or not is_terminating(case.workload):
+def _stop_for_deleted_workload(state: JobPlanInput) -> JobPlanStep:
+    """If the Workload is being deleted, stops the job, then removes the finalizer of the Workload."""
+    if state.workload is None or not is_terminating(state.workload):
         return None
-    stop = _stop(case, "Workload is deleted")
-    if stop is not None or (case.releases_when_terminal and case.holds):
+    stop = _stop(state, "Workload is deleted")
+    if stop is not None or (state.releases_when_terminal and state.uses_quota):
         return stop or _STOP_PLANNING
-    return job_writes.release_finalizer(case.workload) if has_finalizer(case.workload) else _STOP_PLANNING
+    return job_writes.remove_finalizer(state.workload) if has_finalizer(state.workload) else _STOP_PLANNING
 
 
-def _gated(case: JobPlanInput) -> Next:
-    gate = gate_of(case.job) if case.context.scheduling_gated_by else None
-    if gate is None or (case.workload is not None and has_condition(case.workload, names.QUOTA_RESERVED)):
-        return None  # a gate does not evict
-    if case.workload is not None:
-        return job_writes.delete(case.kind, case.job, case.workload)
+def _hold_gated_job(state: JobPlanInput) -> JobPlanStep:
+    """A job with the annotation ``scheduling-gated-by`` gets no Workload and is stopped, unless its Workload has
+    quota."""
+    gate = gated_by(state.job) if state.context.honours_scheduling_gates else None
+    if gate is None or (state.workload is not None and has_condition(state.workload, names.QUOTA_RESERVED)):
+        return None  # a gate that is added later does not evict the job
+    if state.workload is not None:
+        return job_writes.delete(state.kind, state.job, state.workload)
     message = f"No Workload is created while the job is gated by: {gate}"
-    return _stop(case, f"Gated by {gate}") or JobBlocked(GATED, message, is_warning=False, gate=gate)
+    return _stop(state, f"Gated by {gate}") or JobBlocked(GATED, message, is_warning=False, gate=gate)
 
 
-def _prebuilt(case: JobPlanInput) -> Next:
-    """Another client creates the Workload: the job waits for it and adopts it, unless it has another controller."""
-    name = prebuilt_name(case.job)
-    if not name or case.workload is not None:
+def _adopt_prebuilt_workload(state: JobPlanInput) -> JobPlanStep:
+    """If another client creates the Workload of the job, the job waits for the Workload and becomes its controller. A
+    Workload that has another controller blocks the job."""
+    name = prebuilt_name(state.job)
+    if not name or state.workload is not None:
         return None
-    stop = _stop(case, "missing workload")
-    if stop is not None or case.holds:
+    stop = _stop(state, "missing workload")
+    if stop is not None or state.uses_quota:
         return stop or _STOP_PLANNING
-    if case.prebuilt is None:
+    if state.prebuilt is None:
         return JobBlocked("ErrWorkloadCompose", f'prebuilt workload "{name}" not found')
-    if controller_of(case.prebuilt) is not None:
+    if controller_of(state.prebuilt) is not None:
         return JobBlocked("ErrWorkloadCompose", f'prebuilt workload "{name}" is already controlled by another object')
-    return _STOP_PLANNING if is_terminating(case.prebuilt) else job_writes.adopt(case.kind, case.job, case.prebuilt)
+    return _STOP_PLANNING if is_terminating(state.prebuilt) else job_writes.adopt(state.kind, state.job, state.prebuilt)
 
 
-def _missing(case: JobPlanInput) -> Next:
-    if case.workload is not None:
+def _create_workload(state: JobPlanInput) -> JobPlanStep:
+    """Stops a job without a Workload, then creates the Workload."""
+    if state.workload is not None:
         return None
-    stop = _stop(case, "Missing Workload; unable to restore pod templates")
-    if stop is not None or case.holds:
+    stop = _stop(state, "Missing Workload; unable to restore pod templates")
+    if stop is not None or state.uses_quota:
         return stop or _STOP_PLANNING
-    created = new_workload(case.kind, case.job, case.context.classes, case.gates)
+    created = new_workload(state.kind, state.job, state.context.classes, state.admission_gates)
     if isinstance(created, str):
         return JobBlocked("ErrWorkloadCompose", created)
+    if state.context.honours_activation:
+        created["metadata"]["labels"] |= requested_label(state.job)
     namespace = created["metadata"]["namespace"]
     text = f"Created Workload: {namespace}/{created['metadata']['name']}"
     return PlannedWrite(
-        Create(WORKLOADS, namespace, created), (job_writes.job_event(case.kind, case.job, "CreatedWorkload", text),)
+        Create(WORKLOADS, namespace, created), (job_writes.job_event(state.kind, state.job, "CreatedWorkload", text),)
     )
 
 
-def _changed(case: JobPlanInput) -> Next:
-    """The job differs from its Workload. The Workload is updated while it holds no quota, and deleted otherwise; a
-    prebuilt Workload is finished."""
-    workload, job = case.workload, case.job
+def _update_workload(state: JobPlanInput) -> JobPlanStep:
+    """Updates a Workload that differs from its job. If the Workload has quota, it is deleted instead; if another client
+    created it, its condition Finished is set instead."""
+    workload, job = state.workload, state.job
     if workload is None or is_stopping(job):
         return None
-    if is_suspended(case.kind, job) and pod_set_problem(case.kind, job):
-        return job_writes.delete(case.kind, job, workload)  # the next plan reports the problem
+    if is_suspended(state.kind, job) and pod_set_problem(state.kind, job):
+        return job_writes.delete(state.kind, job, workload)  # the next plan reports the problem
     is_reserved, is_prebuilt = has_condition(workload, names.QUOTA_RESERVED), bool(prebuilt_name(job))
-    wanted, max_time = pod_sets(case.kind, job), max_execution_s(job)
-    is_same = _is_same(case, workload, wanted, is_reserved or is_prebuilt)
+    desired, max_time = pod_sets(state.kind, job), max_execution_s(job)
+    is_same = _has_desired_pod_sets(state, workload, desired, is_reserved or is_prebuilt)
     is_same_time = get_path(workload, ("spec", "maximumExecutionTimeSeconds")) == max_time
     if is_prebuilt and not (is_same and is_same_time):
-        return job_writes.finish(workload, OUT_OF_SYNC, _OUT_OF_SYNC, case.context.now_s)
-    if (is_reserved or not is_suspended(case.kind, job)) and not (is_same and is_same_time):
-        return job_writes.delete(case.kind, job, workload)
-    spec: Object = {} if is_same else {"podSets": wanted}
+        return job_writes.finish(workload, OUT_OF_SYNC, _OUT_OF_SYNC_MESSAGE, state.context.now_s)
+    if (is_reserved or not is_suspended(state.kind, job)) and not (is_same and is_same_time):
+        return job_writes.delete(state.kind, job, workload)
+    spec: Object = {} if is_same else {"podSets": desired}
     if not is_same_time:
         spec["maximumExecutionTimeSeconds"] = max_time
     if not is_reserved and (get_path(workload, ("spec", "queueName")) or "") != queue_of(job):
         spec["queueName"] = queue_of(job) or None
-    priority_fields = priority(case.kind, job, case.context.classes)
+    priority_fields = priority(state.kind, job, state.context.classes)
     if (
         not isinstance(priority_fields, str)
         and not is_prebuilt
@@ -270,22 +307,29 @@ def _changed(case: JobPlanInput) -> Next:
     ):
         spec.update({"priorityClassRef": None, **priority_fields})
     gates = (
-        case.gates if case.context.admission_gated_by and not is_prebuilt and case.gates != gates_of(workload) else None
+        state.admission_gates
+        if state.context.honours_admission_gates
+        and not is_prebuilt
+        and state.admission_gates != admission_gates_of(workload)
+        else None
     )
-    return None if not spec and gates is None else job_writes.update_workload(case.kind, job, workload, spec, gates)
+    return None if not spec and gates is None else job_writes.update_workload(state.kind, job, workload, spec, gates)
 
 
-def _is_same(case: JobPlanInput, workload: Object, wanted: list[Object], is_lenient: bool) -> bool:
-    if not is_suspended(case.kind, case.job):
-        return has_counts(case.kind, workload, case.job)
-    if equals_pod_sets(workload, wanted):
+def _has_desired_pod_sets(state: JobPlanInput, workload: Object, desired: list[Object], is_lenient: bool) -> bool:
+    """Whether the Workload has the pod sets ``desired`` of the job. ``is_lenient``: fields may be missing that the API
+    server did not store."""
+    if not is_suspended(state.kind, state.job):
+        return has_admitted_counts(state.kind, workload, state.job)
+    if equals_pod_sets(workload, desired):
         return True
-    was_tried = case.context.stored_digests.get(workload["metadata"]["uid"]) == digest(wanted)
-    return (is_lenient or was_tried) and is_equivalent_as_stored(workload, wanted)
+    is_stored_in_part = state.context.stored_digests.get(workload["metadata"]["uid"]) == digest(desired)
+    return (is_lenient or is_stored_in_part) and matches_stored_fields(workload, desired)
 
 
 def _may_change_priority(workload: Object, priority_fields: Object, is_reserved: bool) -> bool:
-    """Whether the priority of the Workload is updated. With quota, only from one WorkloadPriorityClass to another."""
+    """Whether the priority of the Workload has to be updated. A Workload with quota changes only from one
+    WorkloadPriorityClass to another."""
     if not is_reserved:
         return not has_priority(workload, priority_fields)
     before, after = (
@@ -296,106 +340,120 @@ def _may_change_priority(workload: Object, priority_fields: Object, is_reserved:
     return kinds == {"WorkloadPriorityClass"} and before.get("name") != after.get("name")
 
 
-def _reclaimed(case: JobPlanInput) -> Next:
-    """Reports pods that are no longer needed as reclaimable. The counts never decrease."""
-    workload = case.workload
+def _report_reclaimable_pods(state: JobPlanInput) -> JobPlanStep:
+    """Reports pods that are no longer needed in ``status.reclaimablePods``. The counts never decrease."""
+    workload = state.workload
     if workload is None or not has_condition(workload, names.QUOTA_RESERVED):
         return None
-    known = {each["name"]: each["count"] for each in get_path(workload, ("status", "reclaimablePods")) or ()}
-    wanted = {each.get("name", "main"): each.get("count", 0) for each in get_path(workload, ("spec", "podSets")) or ()}
-    sources, more = {each.name: each for each in pod_set_sources(case.kind, case.job)}, dict[str, int]()
-    for name, spare in case.kind.reclaimable(case.job).items():
+    current = {each["name"]: each["count"] for each in get_path(workload, ("status", "reclaimablePods")) or ()}
+    desired = {each.get("name", "main"): each.get("count", 0) for each in get_path(workload, ("spec", "podSets")) or ()}
+    sources, increased = {each.name: each for each in pod_set_sources(state.kind, state.job)}, dict[str, int]()
+    for name, unneeded in state.kind.reclaimable(state.job).items():
         if name not in sources:
             continue
-        # The count refers to the requested pods, which may be more than the admitted ones.
-        count = min(spare + max(wanted.get(name, 0) - sources[name].count(case.job), 0), wanted.get(name, 0))
-        if count > known.get(name, 0):
-            more[name] = count
-    return job_writes.reclaim(workload, {**known, **more}) if more else None
+        # After partial admission the job has fewer pods than the pod set requests; the difference is reclaimable, too.
+        count = min(unneeded + max(desired.get(name, 0) - sources[name].count(state.job), 0), desired.get(name, 0))
+        if count > current.get(name, 0):
+            increased[name] = count
+    return job_writes.set_reclaimable_pods(workload, {**current, **increased}) if increased else None
 
 
-def _ready(case: JobPlanInput) -> Next:
+def _set_pods_ready(state: JobPlanInput) -> JobPlanStep:
     """Sets the condition PodsReady while the Workload is admitted."""
-    workload = case.workload
+    workload = state.workload
     if workload is None or not has_condition(workload, names.ADMITTED) or has_condition(workload, names.EVICTED):
         return None
-    known = conditions.find(get_path(workload, ("status", "conditions")), names.PODS_READY)
-    was_ready = known is not None and known.get("status") == "True"
-    count = sum(each.count(case.job) for each in pod_set_sources(case.kind, case.job))
-    is_ready = not has_suspend_set(case.kind, case.job) and case.kind.ready(case.job) >= count
-    if known is not None and is_ready == was_ready:
+    current = conditions.find(get_path(workload, ("status", "conditions")), names.PODS_READY)
+    was_ready = current is not None and current.get("status") == "True"
+    count = sum(each.count(state.job) for each in pod_set_sources(state.kind, state.job))
+    is_ready = not has_suspend_set(state.kind, state.job) and state.kind.ready(state.job) >= count
+    if current is not None and is_ready == was_ready:
         return None
-    return job_writes.pods_ready(workload, is_ready, known, case.context.now_s)
+    return job_writes.set_pods_ready(workload, is_ready, current, state.context.now_s)
 
 
-def _evicted(case: JobPlanInput) -> Next:
-    workload = case.workload
+def _stop_evicted_job(state: JobPlanInput) -> JobPlanStep:
+    """Stops the job of an evicted Workload, then releases the quota."""
+    workload = state.workload
     if workload is None or not has_condition(workload, names.EVICTED):
         return None
     eviction = conditions.find(get_path(workload, ("status", "conditions")), names.EVICTED) or {}
-    stop = _stop(case, str(eviction.get("message") or "The workload is evicted"))
+    stop = _stop(state, str(eviction.get("message") or "The workload is evicted"))
     if stop is not None:
         return stop
-    if case.holds:
+    if state.uses_quota:
         return _STOP_PLANNING
     # Without quota the later rules apply, as for every pending Workload.
     return (
-        job_writes.release_quota(workload, eviction, case.context.now_s)
+        job_writes.release_quota(workload, eviction, state.context.now_s)
         if has_condition(workload, names.QUOTA_RESERVED)
         else None
     )
 
 
-def _started(case: JobPlanInput) -> Next:
-    workload, job = case.workload, case.job
+def _start_or_stop_job(state: JobPlanInput) -> JobPlanStep:
+    """Starts the job if its Workload is admitted, and stops it otherwise."""
+    workload, job = state.workload, state.job
     if workload is None or not has_condition(workload, names.ADMITTED):
-        return _stop(case, "Not admitted by cluster queue")
-    if not has_suspend_set(case.kind, job):
+        return _stop(state, "Not admitted by cluster queue")
+    if not has_suspend_set(state.kind, job):
         return None
     if is_stopping(job):
-        return _stop(case, "")
+        return _stop(state, "")
     if not may_start(workload):
         return wait_for_terminating_pods(workload)
-    patch = start_patch(case.kind, job, workload, case.context.flavors)
+    patch = start_patch(state.kind, job, workload, state.context.flavors)
     if isinstance(patch, StartConflict):
         if not patch.is_final:
             return JobBlocked("FailedToStart", patch.message)
-        event = job_writes.job_event(case.kind, job, "FailedToStart", patch.message, is_warning=True)
-        return job_writes.finish(workload, "FailedToStart", patch.message, case.context.now_s, event)
+        if state.context.has_open_start(job):
+            return job_writes.withdraw_start(state.kind, job)
+        event = job_writes.job_event(state.kind, job, "FailedToStart", patch.message, is_warning=True)
+        return job_writes.finish(workload, "FailedToStart", patch.message, state.context.now_s, event)
     queue = get_path(workload, ("status", "admission", "clusterQueue"))
-    return job_writes.start(case.kind, job, patch, f"Admitted by clusterQueue {queue}")
+    return job_writes.start(state.kind, job, patch, f"Admitted by clusterQueue {queue}")
 
 
-def _stop(case: JobPlanInput, message: str) -> PlannedWrite | None:
+def _stop(state: JobPlanInput, message: str) -> PlannedWrite | None:
     """The next write to suspend the job and restore its templates; None if that is done."""
-    if is_suspended(case.kind, case.job):
+    if state.context.has_open_start(state.job):
+        return job_writes.withdraw_start(state.kind, state.job)
+    if is_suspended(state.kind, state.job):
         return None
-    return job_writes.stop(case.kind, case.job, case.workload, message)
+    return job_writes.stop(state.kind, state.job, state.workload, message)
 
 
 _RULES: Final[tuple[Rule, ...]] = (
-    _finished,
-    _workload_deleted,
-    _gated,
-    _prebuilt,
-    _missing,
-    _evicted,
-    _changed,
-    _reclaimed,
-    _ready,
-    _started,
+    _consume_activation_labels,
+    _finish_workload,
+    _stop_for_deleted_workload,
+    _hold_gated_job,
+    _adopt_prebuilt_workload,
+    _create_workload,
+    _stop_evicted_job,
+    _update_workload,
+    _report_reclaimable_pods,
+    _set_pods_ready,
+    _start_or_stop_job,
 )
 
 
-def _finalize_unmanaged(case: JobPlanInput) -> Next:
-    """Removes the finalizer of a deleted Workload whose job is not managed."""
-    if case.workload is None or not is_terminating(case.workload) or not has_finalizer(case.workload):
+def _delete_workload_if_unmanaged(state: JobPlanInput) -> JobPlanStep:
+    """Deletes the Workload of a job that does not run, so that it neither waits for quota nor holds quota: the job is
+    not started any more. A running job holds its quota until it ends."""
+    workload = state.workload
+    if workload is None:
         return _STOP_PLANNING
-    return job_writes.release_finalizer(case.workload)
+    if is_terminating(workload) and has_finalizer(workload):
+        return job_writes.remove_finalizer(workload)
+    is_needed = not is_suspended(state.kind, state.job) or state.uses_quota or state.context.has_open_start(state.job)
+    if is_needed or is_terminating(workload) or prebuilt_name(state.job):
+        return _STOP_PLANNING
+    return job_writes.delete(state.kind, state.job, workload)
 
 
-_UNMANAGED_RULES: Final[tuple[Rule, ...]] = (_finished, _finalize_unmanaged)
-"""For a job that is not managed and has a Workload: its quota is released when it ends."""
+_UNMANAGED_RULES: Final[tuple[Rule, ...]] = (_finish_workload, _delete_workload_if_unmanaged)
+"""For a job that still has a Workload though its kind or its namespace is not managed any more."""
 
 
 def may_start(workload: Object) -> bool:

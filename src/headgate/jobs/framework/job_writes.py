@@ -1,6 +1,6 @@
-"""Writes to jobs and Workloads: one request with preconditions each, with its Events and Kueue's messages.
+"""Writes to jobs and Workloads: each is one request with preconditions, with its Events and Kueue's messages.
 
-``job_plan.py`` decides which write is due.
+``job_plan.py`` decides which write is needed.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from headgate.kube.object_meta import controller_reference, owner_references
 from headgate.kube.schema import GroupVersionKind
 from headgate.kube.timestamps import format_time
 from headgate.quota import names
+from headgate.quota.api.activation import LABEL_OF, ActivationEvent
 from headgate.quota.api.eviction_stats import with_eviction
 from headgate.quota.kinds.names import STORED, WORKLOADS
 
@@ -28,12 +29,23 @@ _MAX_MESSAGE = 1024
 _WORKLOAD: Final = GroupVersionKind(names.GROUP, STORED, "Workload")
 
 
+class PassedOnLabel(msgspec.Struct, frozen=True):
+    """A label of a version of a job that was written to a Workload (``activation_labels.py``)."""
+
+    job_uid: str
+    job_version: str
+    workload_uid: str
+    event: ActivationEvent
+
+
 class PlannedWrite(msgspec.Struct, frozen=True):
-    """``starts``: it starts an admitted job or pod."""
+    """A request, and the Events that are emitted after it succeeded. ``write``: None if there is no request.
+    ``starts``: the request starts an admitted job or pod. ``passes_on``: the label that the request passes on."""
 
     write: Create | Patch | Delete | None
     events: tuple[EmitEvent, ...] = ()
     starts: bool = False
+    passes_on: PassedOnLabel | None = None
 
 
 def job_event(kind: JobKind, job: Object, reason: str, message: str, *, is_warning: bool = False) -> EmitEvent:
@@ -49,19 +61,28 @@ def job_event(kind: JobKind, job: Object, reason: str, message: str, *, is_warni
 # -- the job -------------------------------------------------------------------------------------------------------
 
 
-def start(kind: JobKind, job: Object, placement: Object, message: str) -> PlannedWrite:
-    body = merge_patches(placement, patch_at(kind.suspend, False))
+def start(kind: JobKind, job: Object, template_patch: Object, message: str) -> PlannedWrite:
+    """Unsuspends the job, together with the changes of its templates (``pod_set_info.py``)."""
+    body = merge_patches(template_patch, patch_at(kind.suspend, False))
     return PlannedWrite(_patch_job(kind, job, body), (job_event(kind, job, "Started", message),), starts=True)
 
 
 def stop(kind: JobKind, job: Object, workload: Object | None, message: str) -> PlannedWrite:
-    """Suspends and marks the job in one write; then removes, in further writes, what the start added."""
+    """The next of up to three writes that stop a job: suspend it and set the annotation ``STOPPING``; remove its start
+    time; restore its templates and remove the annotation."""
     if not has_suspend_set(kind, job):
         body = merge_patches({"metadata": {"annotations": {STOPPING: "true"}}}, patch_at(kind.suspend, True))
         return PlannedWrite(_patch_job(kind, job, body), (job_event(kind, job, "Stopped", message),))
     if kind.start_time and get_path(job, kind.start_time) is not None:
         return PlannedWrite(_patch_job(kind, job, patch_at(kind.start_time, None), "status"))
     body = {"metadata": {"annotations": {STOPPING: None}}, **restore_patch(kind, job, workload)}
+    return PlannedWrite(_patch_job(kind, job, body))
+
+
+def withdraw_start(kind: JobKind, job: Object) -> PlannedWrite:
+    """Changes a suspended job whose start has an unknown outcome. The start names the version before, so it cannot be
+    performed later; if it was performed, this write has a conflict. The next write is the last one of ``stop``."""
+    body = merge_patches({"metadata": {"annotations": {STOPPING: "true"}}}, patch_at(kind.suspend, True))
     return PlannedWrite(_patch_job(kind, job, body))
 
 
@@ -74,6 +95,29 @@ def set_queue_name(kind: JobKind, job: Object, queue: str) -> PlannedWrite:
     return PlannedWrite(_patch_job(kind, job, {"metadata": {"labels": {QUEUE_NAME: queue}}}))
 
 
+def remove_activation_labels(kind: JobKind, job: Object, ignored: str) -> PlannedWrite:
+    """Removes the labels ``activate`` and ``deactivate``. ``ignored``: why they have no effect; empty if they have."""
+    events: tuple[EmitEvent, ...] = ()
+    if ignored:
+        listed = _activation_labels(job)
+        text = f"Ignored and removed {listed}: {ignored}"
+        events = (job_event(kind, job, names.ACTIVATION_LABEL_IGNORED, text, is_warning=True),)
+    body = {"metadata": {"labels": {names.ACTIVATE: None, names.DEACTIVATE: None}}}
+    return PlannedWrite(_patch_job(kind, job, body), events)
+
+
+def return_deactivation(kind: JobKind, job: Object) -> PlannedWrite:
+    """Sets the label ``deactivate`` on a job whose deactivated Workload is being deleted."""
+    text = f"Workload is deleted; {names.DEACTIVATE}=true is set again for the next one"
+    body = {"metadata": {"labels": {names.DEACTIVATE: "true"}}}
+    return PlannedWrite(_patch_job(kind, job, body), (job_event(kind, job, "DeactivationKept", text),))
+
+
+def _activation_labels(job: Object) -> str:
+    labels = job["metadata"].get("labels") or {}
+    return ", ".join(f"{key}={labels[key]}" for key in (names.ACTIVATE, names.DEACTIVATE) if key in labels)
+
+
 def _patch_job(kind: JobKind, job: Object, body: Object, subresource: str = "") -> Patch:
     metadata = job["metadata"]
     conditional = {**body, "metadata": {**body.get("metadata", {}), **preconditions(job)}}
@@ -84,7 +128,7 @@ def _patch_job(kind: JobKind, job: Object, body: Object, subresource: str = "") 
 
 
 def update_workload(kind: JobKind, job: Object, workload: Object, spec: Object, gates: str | None) -> PlannedWrite:
-    """``gates``: None if they do not change."""
+    """``spec``: the changed fields. ``gates``: the new admission gates; None if they do not change."""
     metadata = preconditions(workload)
     key = f"{workload['metadata']['namespace']}/{workload['metadata']['name']}"
     messages = []
@@ -99,6 +143,26 @@ def update_workload(kind: JobKind, job: Object, workload: Object, spec: Object, 
     return PlannedWrite(
         patch_workload(workload, body), tuple(job_event(kind, job, "UpdatedWorkload", text) for text in messages)
     )
+
+
+def pass_on_label(kind: JobKind, job: Object, workload: Object, event: ActivationEvent) -> PlannedWrite:
+    """Sets the label ``activate`` or ``deactivate`` on the Workload, in place of the other one."""
+    key = f"{workload['metadata']['namespace']}/{workload['metadata']['name']}"
+    listed, label = _activation_labels(job), LABEL_OF[event]
+    text = f"Passed {label}=true on to Workload {key}"
+    if "," in listed:
+        text += f", because it takes precedence over the other label ({listed})"
+    labels = {names.ACTIVATE: None, names.DEACTIVATE: None, label: "true"}
+    return PlannedWrite(
+        patch_workload(workload, {"metadata": {"labels": labels, **preconditions(workload)}}),
+        (job_event(kind, job, "UpdatedWorkload", text),),
+        passes_on=passed_on_label(job, workload, event),
+    )
+
+
+def passed_on_label(job: Object, workload: Object, event: ActivationEvent) -> PassedOnLabel:
+    metadata = job["metadata"]
+    return PassedOnLabel(metadata["uid"], metadata["resourceVersion"], workload["metadata"]["uid"], event)
 
 
 def adopt(kind: JobKind, job: Object, workload: Object) -> PlannedWrite:
@@ -117,7 +181,7 @@ def delete(kind: JobKind, job: Object, workload: Object) -> PlannedWrite:
     return PlannedWrite(Delete(WORKLOADS, metadata["namespace"], metadata["name"], options), (event,))
 
 
-def release_finalizer(workload: Object) -> PlannedWrite:
+def remove_finalizer(workload: Object) -> PlannedWrite:
     kept = [each for each in workload["metadata"].get("finalizers") or () if each != names.RESOURCE_IN_USE]
     return PlannedWrite(patch_workload(workload, {"metadata": {"finalizers": kept or None, **preconditions(workload)}}))
 
@@ -127,17 +191,18 @@ def finish(workload: Object, reason: str, message: str, now_s: float, *events: E
     return PlannedWrite(patch_status(workload, {"conditions": updated}), events)
 
 
-def reclaim(workload: Object, counts: Mapping[str, int]) -> PlannedWrite:
+def set_reclaimable_pods(workload: Object, counts: Mapping[str, int]) -> PlannedWrite:
     listed = [{"name": name, "count": count} for name, count in counts.items()]
     return PlannedWrite(patch_status(workload, {"reclaimablePods": listed}))
 
 
-def pods_ready(workload: Object, are_ready: bool, known: Object | None, now_s: float) -> PlannedWrite:
-    """Sets the condition PodsReady, with the reason for a first start or a recovery."""
+def set_pods_ready(workload: Object, are_ready: bool, known: Object | None, now_s: float) -> PlannedWrite:
+    """Sets the condition PodsReady. Its reason says whether this is the first start or a recovery. ``known``: the
+    present condition."""
     if are_ready:
-        again = known is not None and known.get("reason") == "WaitForRecovery"
+        is_recovery = known is not None and known.get("reason") == "WaitForRecovery"
         reason, text = (
-            "Recovered" if again else "Started",
+            "Recovered" if is_recovery else "Started",
             "All pods reached readiness and the workload is running",
         )
     elif known is None:
@@ -149,21 +214,28 @@ def pods_ready(workload: Object, are_ready: bool, known: Object | None, now_s: f
 
 
 def release_quota(workload: Object, eviction: Object, now_s: float) -> PlannedWrite:
-    """Releases the quota of an evicted Workload whose job has stopped. After a preemption it is requeued at once;
-    otherwise when the cause of the eviction is gone."""
+    """Releases the quota of an evicted Workload whose job has stopped. A preempted Workload is requeued at once; other
+    evicted Workloads are requeued by ``quota/`` when the cause of the eviction is gone."""
     reason, message = str(eviction.get("reason", "")), str(eviction.get("message", ""))
-    updated = without_quota(workload, message, now_s)
+    updated = conditions_without_quota(workload, message, now_s)
     updated = with_condition_set(
         workload, updated, names.REQUEUED, reason == names.BY_PREEMPTION, reason, message, now_s
     )
     return PlannedWrite(patch_status(workload, {"admission": None, "conditions": updated}))
 
 
-def start_refused(workload: Object, message: str, until_s: float, now_s: float) -> PlannedWrite:
-    """The server rejected the start: releases the quota, and requeues the Workload not before ``until_s``."""
+def evict_after_rejected_start(workload: Object, message: str, until_s: float, now_s: float) -> PlannedWrite:
+    """Evicts a Workload whose start the API server rejected: releases its quota, and sets ``until_s`` as the earliest
+    time at which it is requeued."""
     text = f"The server refused the start: {message}"
     updated = with_condition_set(
-        workload, without_quota(workload, text, now_s), names.EVICTED, True, names.BY_REFUSED_START, text, now_s
+        workload,
+        conditions_without_quota(workload, text, now_s),
+        names.EVICTED,
+        True,
+        names.BY_REFUSED_START,
+        text,
+        now_s,
     )
     updated = with_condition_set(workload, updated, names.REQUEUED, False, names.BY_REFUSED_START, text, now_s)
     status: Object = {
@@ -182,7 +254,7 @@ def start_refused(workload: Object, message: str, until_s: float, now_s: float) 
     return PlannedWrite(patch_status(workload, status), (event,))
 
 
-def without_quota(workload: Object, message: str, now_s: float) -> list[Object]:
+def conditions_without_quota(workload: Object, message: str, now_s: float) -> list[Object]:
     """The conditions of the Workload after its quota is released."""
     updated = [each for each in conditions_of(workload) if each.get("type") != names.PODS_READY]
     updated = with_condition_set(

@@ -1,8 +1,8 @@
-"""What the pod templates of a job get when it starts, and how it is removed again: merge patches.
+"""Merge patches that change the pod templates of a job when it starts, and restore them when it stops.
 
-The flavor adds its node labels as a node selector and its tolerations. The queue adds labels. The reservation adds an
-annotation, by which terminating pods are counted. Admission checks add what they request. The Workload's pod sets have
-the user's templates, so a stop needs no other record.
+A start adds the node labels of the flavor as a node selector, the tolerations of the flavor, labels with the names of
+the queues, the annotation of the quota reservation (with it the pods are counted while they terminate), and the changes
+that admission checks request. A stop restores the user's templates from the pod sets of the Workload.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ _MAPS: Final = (("metadata", "labels"), ("metadata", "annotations"), ("spec", "n
 
 
 class PodSetInfo(msgspec.Struct, frozen=True):
-    """``values``: labels, annotations and node selector, each by key."""
+    """What a start adds to the pods of a pod set, as Kueue's PodSetInfo. ``values``: the maps ``labels``,
+    ``annotations`` and ``nodeSelector``."""
 
     values: Mapping[str, Mapping[str, str]]
     tolerations: tuple[Mapping[str, Any], ...]
 
 
 class StartConflict(msgspec.Struct, frozen=True):
-    """Why an admitted job cannot be started. ``is_final``: a retry does not help."""
+    """Why an admitted job cannot be started. ``is_final``: a later retry cannot succeed."""
 
     message: str
     is_final: bool = True
@@ -63,23 +64,26 @@ def pod_set_info_of(
             if update.get("name") != pod_set:
                 continue
             for field, known in values.items():
-                clash = _clash(known, update.get(field) or {})
-                if clash:
-                    return StartConflict(f'in admission check "{check.get("name")}": {_conflict(field, clash)}')
+                conflict_text = _find_conflict(known, update.get(field) or {})
+                if conflict_text:
+                    return StartConflict(
+                        f'in admission check "{check.get("name")}": {_conflict_message(field, conflict_text)}'
+                    )
                 known.update(update.get(field) or {})
             tolerations += [each for each in update.get("tolerations") or () if each not in tolerations]
     return PodSetInfo(values, tuple(tolerations))
 
 
 def pod_set_info_patch(template: Object, info: PodSetInfo) -> Object | StartConflict:
-    """A merge patch of a template or a pod that adds the info."""
+    """A merge patch of a template or a pod that adds ``info``; or the conflict with a value that it already has."""
     patch: Object = {}
     for part, field in _MAPS:
         known, more = get_path(template, (part, field)) or {}, info.values[field]
-        known = {key: value for key, value in known.items() if key != QUOTA_RESERVATION}  # a copy of another pod's
-        clash = _clash(known, more)
-        if clash:
-            return StartConflict(_conflict(field, clash))
+        # The user may have copied the reservation annotation from another pod: it is replaced.
+        known = {key: value for key, value in known.items() if key != QUOTA_RESERVATION}
+        conflict_text = _find_conflict(known, more)
+        if conflict_text:
+            return StartConflict(_conflict_message(field, conflict_text))
         new = {key: value for key, value in more.items() if key not in known}
         if new:
             patch.setdefault(part, {})[field] = new
@@ -93,7 +97,8 @@ def pod_set_info_patch(template: Object, info: PodSetInfo) -> Object | StartConf
 def start_patch(
     kind: JobKind, job: Object, workload: Object, flavors: Mapping[str, ResourceFlavor]
 ) -> Object | StartConflict:
-    """A merge patch of the job with the info of each pod set and the admitted counts."""
+    """A merge patch of the job that adds to each pod template what the admission requires, and sets the admitted
+    counts; or the conflict that prevents the start."""
     patch: Object = {}
     assignments = {
         each.get("name"): each for each in get_path(workload, ("status", "admission", "podSetAssignments")) or ()
@@ -122,17 +127,17 @@ def restore_patch(kind: JobKind, job: Object, workload: Object | None) -> Object
         pods = pod_sets.get(source.name)
         if pods is None:
             continue
-        wanted, now = pods.get("template") or {}, get_path(job, source.template) or {}
+        original, current = pods.get("template") or {}, get_path(job, source.template) or {}
         changed: Object = {}
         for part, field in _MAPS:
-            before, present = get_path(wanted, (part, field)) or {}, get_path(now, (part, field)) or {}
-            gone = [key for key in present if key not in before and key not in kind.managed_labels]
-            other = {key: value for key, value in before.items() if present.get(key) != value}
-            if gone or other:
-                is_ours = not before and len(gone) == len(present)  # the whole map was made by the start
-                changed.setdefault(part, {})[field] = None if is_ours else {**dict.fromkeys(gone), **other}
-        tolerations = get_path(wanted, ("spec", "tolerations")) or []
-        if tolerations != (get_path(now, ("spec", "tolerations")) or []):
+            before, after = get_path(original, (part, field)) or {}, get_path(current, (part, field)) or {}
+            added = [key for key in after if key not in before and key not in kind.managed_labels]
+            overwritten = {key: value for key, value in before.items() if after.get(key) != value}
+            if added or overwritten:
+                is_map_added = not before and len(added) == len(after)  # the start added the whole map
+                changed.setdefault(part, {})[field] = None if is_map_added else {**dict.fromkeys(added), **overwritten}
+        tolerations = get_path(original, ("spec", "tolerations")) or []
+        if tolerations != (get_path(current, ("spec", "tolerations")) or []):
             changed.setdefault("spec", {})["tolerations"] = tolerations or None
         patch = merge_patches(patch, patch_at(source.template, changed)) if changed else patch
         if pods.get("minCount") is not None and pods.get("count") != source.count(job):
@@ -150,17 +155,18 @@ def merge_patches(one: Object, other: Object) -> Object:
 
 
 def _labels(workload: Object, pod_set: str) -> dict[str, str]:
-    """The labels of the queue. Names that are invalid as labels are left out."""
+    """Labels with the names of the pod set and its queues. A name that is invalid as a label value is left out."""
     local = get_path(workload, ("spec", "queueName")) or ""
     cluster = get_path(workload, ("status", "admission", "clusterQueue")) or ""
     found = {POD_SET_LABEL: pod_set, LOCAL_QUEUE_LABEL: local, CLUSTER_QUEUE_LABEL: cluster}
     return {key: value for key, value in found.items() if value and not is_dns1123_label(value)}
 
 
-def _clash(known: Mapping[str, str], more: Mapping[str, str]) -> str:
+def _find_conflict(known: Mapping[str, str], more: Mapping[str, str]) -> str:
+    """The first key that has different values in both maps, with these values; empty if there is none."""
     found = (key for key, value in more.items() if known.get(key, value) != value)
     return next((f"{key}: {known[key]} and {more[key]}" for key in found), "")
 
 
-def _conflict(field: str, clash: str) -> str:
-    return f"conflict for {field}: {clash}"
+def _conflict_message(field: str, conflict_text: str) -> str:
+    return f"conflict for {field}: {conflict_text}"

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.jobs.framework.workload_equivalence import KEPT
+from headgate.jobs.framework.workload_equivalence import KEPT_METADATA
 from headgate.jobs.kinds.job_kind import JobKind, Object, pod_set_problem, pod_set_sources
 from headgate.jobs.names import (
     MAX_EXEC_TIME,
@@ -28,8 +28,8 @@ from headgate.kube.schema import GroupVersionKind
 from headgate.quota.kinds.names import API_VERSION
 from headgate.quota.names import ADMISSION_GATED_BY, GROUP, JOB_UID_LABEL, RESOURCE_IN_USE
 
-_MAX_NAME: Final = 253
-_HASH: Final = 5
+_MAX_NAME_LENGTH: Final = 253
+_HASH_LENGTH: Final = 5
 
 
 class PriorityClasses(msgspec.Struct, frozen=True):
@@ -47,8 +47,8 @@ def workload_name_for(kind: GroupVersionKind, job: Object) -> str:
     """A name that is unique for each job, because its hash includes the uid."""
     metadata = job["metadata"]
     identity = f"{kind.kind}\n{kind.group}\n{metadata['name']}\n{metadata['uid']}"
-    ending = hashlib.sha1(identity.encode(), usedforsecurity=False).hexdigest()[:_HASH]
-    return f"{kind.kind.lower()}-{metadata['name']}"[: _MAX_NAME - _HASH - 1] + f"-{ending}"
+    ending = hashlib.sha1(identity.encode(), usedforsecurity=False).hexdigest()[:_HASH_LENGTH]
+    return f"{kind.kind.lower()}-{metadata['name']}"[: _MAX_NAME_LENGTH - _HASH_LENGTH - 1] + f"-{ending}"
 
 
 def queue_of(job: Object) -> str:
@@ -72,11 +72,11 @@ def max_execution_s(job: Object) -> int | None:
 
 
 def pod_sets(kind: JobKind, job: Object) -> list[Object]:
-    """The pod sets of the job, without labels that the server added."""
+    """The pod sets of the job, made from its templates. Labels that the API server added are left out."""
     found = []
     for each in pod_set_sources(kind, job):
         template = get_path(job, each.template) or {}
-        metadata = _without_empty({key: (template.get("metadata") or {}).get(key) for key in KEPT})
+        metadata = _without_empty({key: (template.get("metadata") or {}).get(key) for key in KEPT_METADATA})
         labels = {key: value for key, value in metadata.get("labels", {}).items() if key not in kind.managed_labels}
         metadata = _without_empty({**metadata, "labels": labels})
         kept_template = {"spec": template.get("spec") or {}, **({"metadata": metadata} if metadata else {})}
@@ -87,25 +87,26 @@ def pod_sets(kind: JobKind, job: Object) -> list[Object]:
 
 
 def priority(kind: JobKind, job: Object, classes: PriorityClasses) -> Object | str:
-    """The priority fields of a Workload; or a message about a missing class."""
+    """The priority fields of a Workload, or an error text about a missing priority class."""
     return priority_by(
         job, (get_path(job, (*each.template, "spec", "priorityClassName")) for each in kind.pod_sets), classes
     )
 
 
 def priority_by(job: Object, of_pods: Iterable[str | None], classes: PriorityClasses) -> Object | str:
-    """The priority by the label of the job, by the first class of its pods, or by the default class."""
+    """The priority fields of a Workload, or an error text about a missing priority class. The class is that of the
+    job's label, otherwise the first one in ``of_pods`` (the class names of its pods), otherwise the default class."""
     name = get_path(job, ("metadata", "labels", PRIORITY_CLASS))
     if name:
         found = classes.of_workloads.get(name)
         if found is None:
             return f'WorkloadPriorityClass "{name}" not found'
         return _priority(found, GROUP, "WorkloadPriorityClass")
-    for wanted in of_pods:
-        if wanted:
-            found = classes.of_pods.get(wanted)
+    for class_name in of_pods:
+        if class_name:
+            found = classes.of_pods.get(class_name)
             if found is None:
-                return f'PriorityClass "{wanted}" not found'
+                return f'PriorityClass "{class_name}" not found'
             return _priority(found, POD_PRIORITY_CLASSES.group, "PriorityClass")
     default = [each for each in classes.of_pods.values() if each.get("globalDefault")]
     if default:
@@ -115,7 +116,8 @@ def priority_by(job: Object, of_pods: Iterable[str | None], classes: PriorityCla
 
 
 def new_workload(kind: JobKind, job: Object, classes: PriorityClasses, gates: str) -> Object | str:
-    """The Workload to create, or why it cannot be created yet. ``gates``: its admission gates."""
+    """The Workload to create, or an error text that says why it cannot be created yet. ``gates``: its admission
+    gates."""
     problem = pod_set_problem(kind, job)
     if problem:
         return problem
@@ -139,11 +141,13 @@ def new_workload(kind: JobKind, job: Object, classes: PriorityClasses, gates: st
     return {"apiVersion": API_VERSION, "kind": "Workload", "metadata": metadata, "spec": spec}
 
 
-def gates_of(obj: Object) -> str:
+def admission_gates_of(obj: Object) -> str:
+    """The value of the annotation ``admission-gated-by``: names of gates, separated by commas."""
     return str(get_path(obj, ("metadata", "annotations", ADMISSION_GATED_BY)) or "")
 
 
 def has_priority(workload: Object, priority_fields: Object) -> bool:
+    """Whether the Workload has these priority fields."""
     spec: Mapping[str, Any] = workload.get("spec") or {}
     same = spec.get("priorityClassRef") == priority_fields.get("priorityClassRef")
     return same and (spec.get("priority") or 0) == priority_fields["priority"]

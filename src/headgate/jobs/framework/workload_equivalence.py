@@ -1,7 +1,8 @@
-"""Whether a Workload still matches its job.
+"""Whether the pod sets of a Workload still match its job.
 
-A server may store less of a pod template than was sent, because a schema drops unknown fields. Fields that affect quota
-and placement are never dropped and must be equal; of the other fields, those that were stored must match.
+The API server may store fewer fields of a pod template than Headgate sent, because it drops fields that are not in its
+schema. Fields that affect quota and placement are never dropped and must be equal. Of the other fields, those that were
+stored must be equal.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from headgate.jobs.kinds.job_kind import JobKind, Object, pod_set_sources
 from headgate.kube.lenient_reader import get_path
 from headgate.kube.quantity import Quantity, parse
 
-KEPT: Final = ("labels", "annotations")
+KEPT_METADATA: Final = ("labels", "annotations")
 """The metadata of a template that a pod set keeps."""
-_DECISIVE: Final = (
+_COMPARED_EXACTLY: Final = (  # fields that affect quota or placement
     "tolerations",
     "nodeSelector",
     "affinity",
@@ -31,71 +32,74 @@ _DECISIVE: Final = (
 _CONTAINERS: Final = ("initContainers", "containers")
 
 
-def equals_pod_sets(workload: Object, wanted: list[Object]) -> bool:
+def equals_pod_sets(workload: Object, desired: list[Object]) -> bool:
     """Whether the Workload has exactly these pod sets."""
-    known = get_path(workload, ("spec", "podSets")) or []
-    return [_compared_fields(each) for each in known] == [_compared_fields(each) for each in wanted]
+    current = get_path(workload, ("spec", "podSets")) or []
+    return [_compared_fields(each) for each in current] == [_compared_fields(each) for each in desired]
 
 
-def is_equivalent_as_stored(workload: Object, wanted: list[Object]) -> bool:
-    """Whether the stored fields match these pod sets, and those that affect quota are equal."""
-    known = get_path(workload, ("spec", "podSets")) or []
-    return len(known) == len(wanted) and all(map(_is_stored_part, known, wanted))
+def matches_stored_fields(workload: Object, desired: list[Object]) -> bool:
+    """Whether the Workload has these pod sets, except for fields that the API server did not store."""
+    current = get_path(workload, ("spec", "podSets")) or []
+    return len(current) == len(desired) and all(map(_matches_stored_pod_set, current, desired))
 
 
 def digest(pod_sets: list[Object]) -> str:
+    """A hash of the pod sets."""
     return hashlib.sha256(msgspec.json.encode(pod_sets, order="deterministic")).hexdigest()
 
 
-def has_counts(kind: JobKind, workload: Object, job: Object) -> bool:
+def has_admitted_counts(kind: JobKind, workload: Object, job: Object) -> bool:
     """Whether a running job has the admitted number of pods."""
-    known = {each.get("name"): each for each in get_path(workload, ("spec", "podSets")) or ()}
+    current = {each.get("name"): each for each in get_path(workload, ("spec", "podSets")) or ()}
     assignments = {
         each.get("name"): each for each in get_path(workload, ("status", "admission", "podSetAssignments")) or ()
     }
     for source in pod_set_sources(kind, job):
-        pods = known.pop(source.name, {})
+        pods = current.pop(source.name, {})
         count = pods.get("count")
         if pods.get("minCount") is not None:
             count = assignments.get(source.name, {}).get("count", count)
         if count != source.count(job):
             return False
-    return not known
+    return not current
 
 
 def _compared_fields(pods: Object) -> tuple[Any, ...]:
     template = pods.get("template") or {}
-    metadata = {key: (template.get("metadata") or {}).get(key) or {} for key in KEPT}
-    return *_numbers(pods), metadata, template.get("spec")
+    metadata = {key: (template.get("metadata") or {}).get(key) or {} for key in KEPT_METADATA}
+    return *_name_and_counts(pods), metadata, template.get("spec")
 
 
-def _numbers(pods: Object) -> tuple[Any, ...]:
+def _name_and_counts(pods: Object) -> tuple[Any, ...]:
     return pods.get("name", "main"), pods.get("count"), pods.get("minCount")
 
 
-def _is_stored_part(known: Object, wanted: Object) -> bool:
-    if _numbers(known) != _numbers(wanted):
+def _matches_stored_pod_set(current: Object, desired: Object) -> bool:
+    if _name_and_counts(current) != _name_and_counts(desired):
         return False
-    stored, sent = ((each.get("template") or {}).get("spec") or {} for each in (known, wanted))
-    if any((stored.get(field) or None) != (sent.get(field) or None) for field in _DECISIVE):
+    stored, sent = ((each.get("template") or {}).get("spec") or {} for each in (current, desired))
+    if any((stored.get(field) or None) != (sent.get(field) or None) for field in _COMPARED_EXACTLY):
         return False
-    if not _same_amounts(stored.get("resources"), sent.get("resources")):
+    if not _has_same_amounts(stored.get("resources"), sent.get("resources")):
         return False
     for field in _CONTAINERS:
-        some, others = stored.get(field) or [], sent.get(field) or []
-        if len(some) != len(others):
+        stored_containers, sent_containers = stored.get(field) or [], sent.get(field) or []
+        if len(stored_containers) != len(sent_containers):
             return False
-        for part, other in zip(some, others, strict=True):
-            if not _same_amounts(part.get("resources"), other.get("resources")) or not _is_part(
+        for part, other in zip(stored_containers, sent_containers, strict=True):
+            if not _has_same_amounts(part.get("resources"), other.get("resources")) or not _is_part(
                 {**part, "resources": None}, other
             ):
                 return False
     return _is_part({**stored, "resources": None, **dict.fromkeys(_CONTAINERS)}, sent)
 
 
-def _same_amounts(part: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
-    some, others = part or {}, other or {}
-    return all(_amounts(some.get(field)) == _amounts(others.get(field)) for field in ("requests", "limits"))
+def _has_same_amounts(stored: Mapping[str, Any] | None, sent: Mapping[str, Any] | None) -> bool:
+    """Whether two ``resources`` fields have equal requests and limits; ``1`` and ``1000m`` are equal."""
+    return all(
+        _amounts((stored or {}).get(field)) == _amounts((sent or {}).get(field)) for field in ("requests", "limits")
+    )
 
 
 def _amounts(amounts: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -104,7 +108,7 @@ def _amounts(amounts: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _is_part(part: Any, whole: Any) -> bool:
-    """Whether everything that ``one`` says is said by ``whole``; nothing, and what is empty, says nothing."""
+    """Whether every field of ``part`` that is not empty has the same value in ``whole``."""
     if isinstance(part, dict):
         fields = whole if isinstance(whole, dict) else {}
         return all(_is_part(value, fields.get(key)) for key, value in part.items())

@@ -59,8 +59,8 @@ def _ready(job: Object) -> int:
 
 
 def _reclaimable(job: Object) -> dict[str, int]:
-    """Pods that are no longer needed, because fewer completions are left than the parallelism. Failed indexes are not
-    repeated; a work queue job starts no pod after the first success."""
+    """Pods that are no longer needed, because fewer completions are left than the parallelism. The pod of a failed
+    index is not started again. A job without completions (a work queue) starts no pod after the first success."""
     spec, status = job["spec"], job.get("status") or {}
     completions = spec.get("completions")
     done = status.get("succeeded") or 0

@@ -1,8 +1,8 @@
 """Job kinds from a file (``--job-kinds FILE``): the fields of a :class:`JobKind` as YAML, decoded strictly.
 
-docs/job-kinds.md documents the fields. An unknown field is an error, because a misspelt one would let jobs run without
-quota. :class:`JobPredicate` evaluates a path or a condition on a job; an object with an unexpected value there gives
-false, and nothing raises. ``cli/options/job_options.py`` adds line numbers to errors.
+docs/job-kinds.md documents the fields. An unknown field is an error, because jobs could run without quota if a field
+name is misspelt. :class:`JobPredicate` evaluates a path or a condition on a job; if the job has an unexpected value
+there, the result is false, and nothing raises. ``cli/options/job_options.py`` adds line numbers to errors.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from headgate.kube.schema import GroupVersionKind
 
 
 class JobPredicate(msgspec.Struct, frozen=True):
-    """Either a condition that is True, or a path with a number above zero, ``true``, or one of the given values."""
+    """A check of a job, also called a *clause* of the file: a condition that is True, or a path with a number above
+    zero, ``true``, or one of ``values``."""
 
     condition: str = ""
     path: Path = ()
@@ -60,13 +61,14 @@ def number_at(path: Path, default: int) -> Callable[[Object], int]:
 
 
 def template_problem(template: Path, replicas: Path) -> Callable[[Object], str]:
-    """Why the pods of a role cannot be counted. Pods that are not counted would run without quota."""
+    """A function that says why the pods of a pod set cannot be counted; empty if they can. Pods that are not counted
+    would run without quota."""
 
     def find(job: Object) -> str:
         for path in (template, replicas):
-            blocked = _not_a_map(job, path[:-1])
-            if blocked:
-                return f"{blocked} is not a map, so {'.'.join(path)} cannot be read: a path leads through maps only"
+            non_map = _find_non_map(job, path[:-1])
+            if non_map:
+                return f"{non_map} is not a map, so {'.'.join(path)} cannot be read: a path leads through maps only"
         found, count = get_path(job, template), get_path(job, replicas)
         if found is None:
             return ""
@@ -83,7 +85,7 @@ def template_problem(template: Path, replicas: Path) -> Callable[[Object], str]:
     return find
 
 
-def _not_a_map(job: Object, path: Path) -> str:
+def _find_non_map(job: Object, path: Path) -> str:
     """The first part of the path that exists and is not a map."""
     for depth in range(1, len(path) + 1):
         found = get_path(job, path[:depth])
@@ -109,11 +111,11 @@ def _is_number(found: Any) -> bool:
 
 
 _MAX_POD_SETS: Final = 18
-_PATH: Final = "must be a path, such as spec.suspend, or a list of its steps"
-_LIST: Final = "must lead through maps only: a list cannot be entered"
-_NOT_WRITTEN: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
-_CLAUSE: Final = "must be a path, {path: status.phase, in: [Running]}, {condition: Ready}, or a list of such"
-_KIND: Final = (
+_PATH_FORM: Final = "must be a path, such as spec.suspend, or a list of its steps"
+_LIST_IN_PATH: Final = "must lead through maps only: a list cannot be entered"
+_NOT_WRITABLE: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
+_CLAUSE_FORM: Final = "must be a path, {path: status.phase, in: [Running]}, {condition: Ready}, or a list of such"
+KIND_FIELDS: Final = (
     "apiVersion",
     "kind",
     "plural",
@@ -125,16 +127,17 @@ _KIND: Final = (
     "failed",
     "managedLabels",
 )
-_POD_SET: Final = ("name", "template", "replicas", "minReplicas", "done")
-_KNOWN_ELSEWHERE: Final = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet")})
+_POD_SET_FIELDS: Final = ("name", "template", "replicas", "minReplicas", "done")
+_OTHER_INTEGRATIONS: Final = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet")})
+"""Kinds that Headgate supports through their pods, so that they cannot be job kinds."""
 
 
 def parse_kinds(value: Any) -> tuple[JobKind, ...] | FieldErrors:
-    """The kinds of a file in its order, or all its problems."""
+    """The kinds in the order of the file, or all problems of the file."""
     reader = _KindReader()
     wire = reader.object(value, "", ("kinds",), "must be a map with one field: kinds")
     kinds = [_kind(reader, each, f"kinds[{index}]") for index, each in enumerate(reader.list(wire, "kinds", ""))]
-    seen = {(each.kind.group, each.kind.kind) for each in BUILTIN_KINDS} | _KNOWN_ELSEWHERE
+    seen = {(each.kind.group, each.kind.kind) for each in BUILTIN_KINDS} | _OTHER_INTEGRATIONS
     found: list[JobKind] = []
     for index, each in enumerate(kinds):
         if each is None:
@@ -148,7 +151,7 @@ def parse_kinds(value: Any) -> tuple[JobKind, ...] | FieldErrors:
 
 
 def _kind(reader: _KindReader, value: Any, path: str) -> JobKind | None:
-    wire = reader.object(value, path, _KIND, "must be a map")
+    wire = reader.object(value, path, KIND_FIELDS, "must be a map")
     group, slash, version = reader.text(wire, "apiVersion", path, "such as example.com/v1").rpartition("/")
     if wire.get("apiVersion") and (not slash or is_dns1123_subdomain(group) or is_dns1035_label(version)):
         reader.add_invalid(
@@ -214,7 +217,8 @@ def _is_index(step: str) -> bool:
 
 
 def _pod_set(reader: _KindReader, value: Any, path: str) -> tuple[PodSetSource, Path]:
-    wire = reader.object(value, path, _POD_SET, "must be a map")
+    """The pod set, and the path of the number of its pods that are done."""
+    wire = reader.object(value, path, _POD_SET_FIELDS, "must be a map")
     name = reader.text(wire, "name", path, "such as workers")
     if name and is_dns1123_label(name):
         reader.add_invalid(f"{path}.name", name, "must be lower case letters, digits and dashes, such as workers")
@@ -233,7 +237,7 @@ def _pod_set(reader: _KindReader, value: Any, path: str) -> tuple[PodSetSource, 
         detail = "needs the path of a number in replicas: there the number that was admitted is written"
         reader.problems.append(forbidden(f"{path}.minReplicas", detail))
     return PodSetSource(
-        name, template, count, min_count_at(min_count), lambda job, many: patch_at(replicas, many), problem
+        name, template, count, min_count_at(min_count), lambda job, count: patch_at(replicas, count), problem
     ), done
 
 
@@ -241,18 +245,18 @@ def _outcome(
     succeeded: tuple[JobPredicate, ...], failed: tuple[JobPredicate, ...]
 ) -> Callable[[Object], JobOutcome | None]:
     def read(job: Object) -> JobOutcome | None:
-        for clauses, is_good in ((failed, False), (succeeded, True)):
+        for clauses, succeeds in ((failed, False), (succeeded, True)):
             for each in clauses:
                 if each.holds_for(job):
-                    default = "Job finished successfully" if is_good else "Job failed"
-                    return JobOutcome(is_good, each.message(job) or default)
+                    default = "Job finished successfully" if succeeds else "Job failed"
+                    return JobOutcome(succeeds, each.message(job) or default)
         return None
 
     return read
 
 
 def _ready(clauses: tuple[JobPredicate, ...], sources: tuple[PodSetSource, ...]) -> Callable[[Object], int]:
-    """The number of ready pods: a number at a path counts; a condition or a value stands for all pods. Without clauses
+    """The number of ready pods: the number at a path, or all pods if a condition or a value matches. Without clauses
     all pods are ready."""
 
     def read(job: Object) -> int:
@@ -266,10 +270,10 @@ def _ready(clauses: tuple[JobPredicate, ...], sources: tuple[PodSetSource, ...])
 
 
 def _reclaimable(pod_sets: list[tuple[PodSetSource, Path]]) -> Callable[[Object], dict[str, int]]:
-    counted = [(source.name, number_at(done, 0), source.count) for source, done in pod_sets if done]
+    done_and_count = [(source.name, number_at(done, 0), source.count) for source, done in pod_sets if done]
 
     def read(job: Object) -> dict[str, int]:
-        found = {name: min(done(job), count(job)) for name, done, count in counted}
+        found = {name: min(done(job), count(job)) for name, done, count in done_and_count}
         return {name: count for name, count in found.items() if count}
 
     return read
@@ -324,21 +328,21 @@ class _KindReader:
         found, source = wire.get(field), f"{path}.{field}"
         if found is None:
             if is_required:
-                self.problems.append(required(source, _PATH))
+                self.problems.append(required(source, _PATH_FORM))
             return ()
         steps = found.split(".") if isinstance(found, str) else found
         if not isinstance(steps, list) or not steps or not all(isinstance(each, str) and each for each in steps):
-            self.add_invalid(source, found, _PATH)
+            self.add_invalid(source, found, _PATH_FORM)
             return ()
         if any(_is_index(each) for each in steps):
-            self.add_invalid(source, found, _LIST)
+            self.add_invalid(source, found, _LIST_IN_PATH)
             return ()
         return tuple(steps)
 
     def written_path(self, wire: Object, field: str, path: str, *, is_required: bool) -> Path:
         """The path of a field that users or the start of the job write: not in metadata, not in status."""
         found = self.path(wire, field, path, is_required=is_required)
-        if found and found[0] in _NOT_WRITTEN:
+        if found and found[0] in _NOT_WRITABLE:
             self.add_invalid(
                 f"{path}.{field}", wire[field], f"must not be in {found[0]}: it is written with the object"
             )
@@ -348,7 +352,7 @@ class _KindReader:
         found, source = wire.get(field), f"{path}.{field}"
         if found is None:
             if is_required:
-                self.problems.append(required(source, _CLAUSE))
+                self.problems.append(required(source, _CLAUSE_FORM))
             return ()
         listed = found if isinstance(found, list) else [found]
         is_list = isinstance(found, list)
@@ -358,9 +362,9 @@ class _KindReader:
         if isinstance(value, str):
             return JobPredicate(path=self.path({"path": value}, "path", path, is_required=True))
         if not isinstance(value, dict) or ("condition" in value) == ("path" in value):
-            self.add_invalid(path, value, _CLAUSE)
+            self.add_invalid(path, value, _CLAUSE_FORM)
             return JobPredicate()
-        self.object(value, path, ("condition", "path", "in"), _CLAUSE)
+        self.object(value, path, ("condition", "path", "in"), _CLAUSE_FORM)
         if "condition" in value:
             if "in" in value:
                 self.problems.append(forbidden(f"{path}.in", "goes with a path, not with a condition"))

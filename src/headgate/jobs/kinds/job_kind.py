@@ -1,6 +1,7 @@
 """A job kind as data: paths of fields, and small pure functions where a path is not enough.
 
-The controller has no code for particular kinds; a new built-in kind is an entry in ``batch_job.py``.
+The controller has no code for particular kinds. A new built-in kind is an entry of ``BUILTIN_KINDS``
+(``batch_job.py``).
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ Path = tuple[str, ...]
 
 
 class JobOutcome(msgspec.Struct, frozen=True):
+    """How a job or a pod group ended."""
+
     succeeded: bool
     message: str
 
@@ -41,9 +44,10 @@ def _no_terminating_pods(job: Object) -> bool:
 
 
 class PodSetSource(msgspec.Struct, frozen=True):
-    """One pod set of a job: the path of its template, and its parallelism. ``least``: the minimum count for a start;
-    None if all are needed. ``resized``: a merge patch of the job for another count. ``problem``: why the pods of a job
-    cannot be counted; empty if they can."""
+    """How one pod set is read from a job. ``template``: the path of the pod template. The functions receive the job:
+    ``count`` returns the number of pods that run at the same time; ``min_count`` the number that is enough for a start
+    (partial admission), None if all are needed; ``resize_patch`` a merge patch of the job for another count;
+    ``problem`` why the pods cannot be counted, empty if they can."""
 
     name: str
     template: Path
@@ -54,9 +58,10 @@ class PodSetSource(msgspec.Struct, frozen=True):
 
 
 class JobKind(msgspec.Struct, frozen=True):
-    """``integration``: its name in Kueue's configuration. ``managed_labels``: template labels that the server sets and
-    not the user. ``is_active``: whether pods may still use the quota. ``ready``: how many pods are ready or have
-    succeeded. ``is_ending``: whether the job has terminating pods."""
+    """``integration``: its name in Kueue's configuration. ``suspend``: the path of the field that suspends the job.
+    ``managed_labels``: template labels that the server sets and not the user. The functions receive the job:
+    ``is_active`` returns whether pods may still use the quota; ``outcome`` how the job ended, None if it has not;
+    ``ready`` how many pods are ready or have succeeded; ``has_terminating_pods`` whether pods of the job terminate."""
 
     integration: str
     kind: GroupVersionKind
@@ -74,8 +79,14 @@ class JobKind(msgspec.Struct, frozen=True):
     """The field that must be removed from a suspended job before its template can be changed; empty if none."""
 
 
+def kubectl_names(kind: JobKind) -> tuple[str, ...]:
+    """The names of the kind in kubectl."""
+    singular, plural, group = kind.kind.kind.lower(), kind.resource.plural, kind.kind.group
+    return singular, plural, f"{singular}.{group}", f"{plural}.{group}"
+
+
 def pod_set_sources(kind: JobKind, job: Object) -> list[PodSetSource]:
-    """The pod sets of a job. A role without a template has no pods."""
+    """The pod sets of a job. A pod set whose template is missing in the job has no pods and is left out."""
     return [each for each in kind.pod_sets if get_path(job, each.template) is not None]
 
 
@@ -88,18 +99,20 @@ def pod_set_problem(kind: JobKind, job: Object) -> str:
 
 
 def patch_at(path: Path, value: Any) -> Object:
-    """A merge patch that sets one path."""
-    for step in reversed(path):
-        value = {step: value}
+    """A merge patch that sets the field at this path."""
+    for name in reversed(path):
+        value = {name: value}
     found: Object = value
     return found
 
 
 def has_suspend_set(kind: JobKind, job: Object) -> bool:
+    """Whether the field that suspends the job is true."""
     return get_path(job, kind.suspend) is True
 
 
 def is_stopping(job: Object) -> bool:
+    """Whether the job has the annotation ``STOPPING``: it was suspended, and its templates are not restored yet."""
     return bool(get_path(job, ("metadata", "annotations", STOPPING)) == "true")
 
 

@@ -1,6 +1,6 @@
-"""One managed pod as its group uses it: its role, its phase, and whether it counts for its pod set.
+"""One managed pod with the fields that the rules for pods use: its role, its phase, whether it counts for its pod set.
 
-It is decoded once per version of the pod. ``pod_unit.py`` and ``pod_plan.py`` use it.
+A pod is decoded once per version. ``pod_unit.py`` and the rules of ``pod_plan.py`` use the result.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any, Final
 import msgspec
 
 from headgate.controllers.ownership.pods import is_ready, phase_of
-from headgate.jobs.framework.scheduling_gated_by import gate_of
-from headgate.jobs.framework.workload import gates_of, queue_of
+from headgate.jobs.framework.scheduling_gated_by import gated_by
+from headgate.jobs.framework.workload import admission_gates_of, queue_of
 from headgate.jobs.names import MANAGED, POD_SET_LABEL, ROLE_HASH, TERMINATION_TARGET
 from headgate.jobs.pods import pod_metadata
 from headgate.kube import conditions
@@ -26,8 +26,10 @@ SINGLE_POD_ROLE: Final = "main"
 
 
 class ManagedPod(msgspec.Struct, frozen=True):
-    """``has_finalizer``: Headgate's. ``is_marked``: it has the condition with the reason of its termination.
-    ``is_forced``: it was deleted without a grace period, so no kubelet confirms, and only finalizers keep it."""
+    """``total``: the number of pods in its group, or an error text if its annotation is invalid. ``is_gated``: it has
+    Kueue's scheduling gate. ``has_finalizer``: it has Headgate's finalizer. ``has_termination_target``: it has the
+    condition TerminationTarget with the reason of its termination. ``is_force_deleted``: it was deleted without a grace
+    period, so the API server does not wait for the kubelet, and only finalizers delay the removal of the pod."""
 
     pod: Object
     name: str
@@ -42,8 +44,8 @@ class ManagedPod(msgspec.Struct, frozen=True):
     is_bound: bool
     is_ready: bool
     has_finalizer: bool
-    is_marked: bool
-    is_forced: bool
+    has_termination_target: bool
+    is_force_deleted: bool
 
     @property
     def has_ended(self) -> bool:
@@ -63,16 +65,18 @@ class ManagedPod(msgspec.Struct, frozen=True):
 
     @property
     def is_running(self) -> bool:
-        """Whether its gate is removed and it does not terminate."""
+        """Whether the pod may run: its gate is removed, it has not ended, and it does not terminate."""
         return not (self.is_gated or self.is_terminating or self.has_ended)
 
     @property
-    def is_terminated(self) -> bool:
-        """Whether it is deleted and its containers have stopped, or no kubelet has to confirm that."""
-        return self.is_terminating and (self.has_ended or not self.is_bound or self.is_forced)
+    def has_finished_terminating(self) -> bool:
+        """Whether the pod has a deletion timestamp and its containers have stopped. No kubelet confirms the stop of a
+        pod that has no node or was deleted by force; such a pod counts as stopped."""
+        return self.is_terminating and (self.has_ended or not self.is_bound or self.is_force_deleted)
 
     @property
     def is_waiting(self) -> bool:
+        """Whether the pod waits for its gate to be removed."""
         return self.is_gated and not self.is_terminating
 
 
@@ -93,25 +97,31 @@ def read_managed_pod(pod: Object) -> ManagedPod:
         is_bound=bool((pod.get("spec") or {}).get("nodeName")),
         is_ready=is_ready(pod),
         has_finalizer=MANAGED in (metadata.get("finalizers") or ()),
-        is_forced=bool(metadata.get("deletionTimestamp")) and metadata.get("deletionGracePeriodSeconds") == 0,
-        is_marked=conditions.is_true((pod.get("status") or {}).get("conditions"), TERMINATION_TARGET),
+        is_force_deleted=bool(metadata.get("deletionTimestamp")) and metadata.get("deletionGracePeriodSeconds") == 0,
+        has_termination_target=conditions.is_true((pod.get("status") or {}).get("conditions"), TERMINATION_TARGET),
     )
 
 
 def _role_of(pod: Object) -> str:
-    """The role. The start changes the fields that the hash is computed from, so the label of the start has precedence
-    if admission has not recorded the hash."""
-    at_start = (pod["metadata"].get("labels") or {}).get(POD_SET_LABEL)
-    is_written = ROLE_HASH in (pod["metadata"].get("annotations") or {})
-    return at_start if at_start and not is_written and not pod_metadata.is_gated(pod) else pod_metadata.role_of(pod)
+    """The role of a pod in a group: a hash of its spec. Admission records the hash, because the start of a pod changes
+    fields that are part of it. If it is not recorded, the label that was set at the start has precedence."""
+    label = (pod["metadata"].get("labels") or {}).get(POD_SET_LABEL)
+    is_hash_recorded = ROLE_HASH in (pod["metadata"].get("annotations") or {})
+    return label if label and not is_hash_recorded and not pod_metadata.is_gated(pod) else pod_metadata.role_of(pod)
 
 
 def relevant_fields(member: ManagedPod) -> tuple[Any, ...]:
     """The fields that the rules use. Changes of other fields do not enqueue the unit."""
     metadata = member.pod["metadata"]
-    stamps = metadata.get("deletionTimestamp"), metadata.get("generation")
-    facts = (getattr(member, name) for name in _FACTS)
-    return *facts, *stamps, gate_of(member.pod), gates_of(member.pod), gate_names(member.pod)
+    deletion_and_generation = metadata.get("deletionTimestamp"), metadata.get("generation")
+    values = (getattr(member, name) for name in _COMPARED_FIELDS)
+    return (
+        *values,
+        *deletion_and_generation,
+        gated_by(member.pod),
+        admission_gates_of(member.pod),
+        gate_names(member.pod),
+    )
 
 
-_FACTS: Final = tuple(name for name in ManagedPod.__struct_fields__ if name != "pod")
+_COMPARED_FIELDS: Final = tuple(name for name in ManagedPod.__struct_fields__ if name != "pod")

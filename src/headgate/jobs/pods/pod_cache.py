@@ -1,7 +1,7 @@
-"""Managed pods and their Workloads: a single pod, or all pods of a group, under one key.
+"""A cache of managed pods and their Workloads. A single pod, or all pods of a group (a *unit*), have one key.
 
-Responses to the controller's own writes count as observed: older versions are ignored, and a deleted object stays
-deleted however late a response arrives. Unmanaged pods are not kept.
+The cache applies watch events and the responses to the controller's own writes. It ignores versions that are older than
+the known one, and it does not add a deleted object again when a late response arrives. Unmanaged pods are not kept.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ Key = tuple[str, str, str]
 
 POD: Final = "pod"
 GROUP: Final = "group"
-UNKNOWN_OWNER: Final = "stray"
+UNMANAGED: Final = "unmanaged"
 """A pod that is no longer managed and still has Headgate's finalizer."""
 
 
 class ManagedPodCache:
+    """Pods and Workloads by the key of their unit."""
+
     def __init__(self) -> None:
         self._keys: Final[dict[tuple[str, str], Key]] = {}  # of pods
         self._members: Final[dict[Key, dict[str, ManagedPod]]] = {}
@@ -45,12 +47,12 @@ class ManagedPodCache:
         found = (self._workloads.get((key[1], name)) for name in sorted(self._workload_names.get(key, ())))
         return [each for each in found if each is not None]
 
-    def known(self, is_pod: bool, namespace: str, name: str) -> Object | None:
-        """A pod, or a Workload, by its name."""
+    def find(self, is_pod: bool, namespace: str, name: str) -> Object | None:
+        """The pod with this name, or the Workload if ``is_pod`` is false."""
         return (self._pods if is_pod else self._workloads).get((namespace, name))
 
     def put_pod(self, pod: Object, *, from_watch: bool) -> list[Key]:
-        """Returns the affected keys; none if no relevant field changed."""
+        """Returns the keys to enqueue; none if no field changed that the rules use (``relevant_fields``)."""
         metadata = pod["metadata"]
         ref = metadata["namespace"], metadata["name"]
         before = self._keys.get(ref)
@@ -64,7 +66,7 @@ class ManagedPodCache:
         group = group_of(pod)
         key = (GROUP, ref[0], group) if group else (POD, *ref)
         if not is_managed(pod):
-            key = UNKNOWN_OWNER, *ref
+            key = UNMANAGED, *ref
         member = read_managed_pod(pod)
         if before is not None and before != key:
             self._drop_pod(ref)
@@ -98,7 +100,8 @@ class ManagedPodCache:
         return [] if self._workloads.remove(ref, uid) is None else self._drop_workload(ref)
 
     def synced(self, is_pod: bool, revision: str) -> list[Key]:
-        """Drops what only responses have shown and a complete list of pods or Workloads did not have."""
+        """The watch has listed all pods or Workloads: drops objects that only responses have shown and the list does
+        not have."""
         removed = (self._pods if is_pod else self._workloads).remove_missing(revision)
         drop = self._drop_pod if is_pod else self._drop_workload
         refs = ((each["metadata"]["namespace"], each["metadata"]["name"]) for each in removed)
@@ -131,5 +134,5 @@ def _key_of(workload: Object) -> Key | None:
 
 
 def is_of_group(workload: Object) -> bool:
-    """Whether it was created for a group. A Workload that only has the name of a group was not."""
+    """Whether the Workload was created for a group. Another Workload may have the name of a group by chance."""
     return (workload["metadata"].get("annotations") or {}).get(IS_GROUP_WORKLOAD) == "true"

@@ -1,7 +1,7 @@
 """Labels and annotations of a pod for Kueue's queues: its group, the group's size, its role, and its options.
 
-Facts of one pod. ``jobs/validation/pod_validation.py`` validates them; the controller acts on them. The role is a hash
-of the fields that matter for admission, byte for byte Kueue's, so that Headgate can continue groups that Kueue began.
+``jobs/validation/pod_validation.py`` validates them; the controller acts on them. The role is a hash of the fields that
+matter for admission. It equals Kueue's hash, so that Headgate can continue groups that Kueue began.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from headgate.kube.scheduling_gates import QUEUE_ALLOCATION_GATE, foreign_gates
 
 Object = dict[str, Any]
 
-_HASH: Final = 8
+_HASH_LENGTH: Final = 8
 _ANNOTATIONS: Final = "annotations"
 
 
@@ -31,7 +31,7 @@ def group_of(pod: Object) -> str:
 
 
 def total_count(pod: Object) -> int | str:
-    """The number of pods of its group, or why it is invalid."""
+    """The number of pods of its group, or an error text that says why the annotation is invalid."""
     if not group_of(pod):
         return f"pod doesn't have a '{names.POD_GROUP_NAME}' annotation/label"
     text = find_object(pod, "metadata", _ANNOTATIONS).get(names.TOTAL_COUNT)
@@ -61,12 +61,13 @@ def foreign_gates_of(pod: Object) -> tuple[str, ...]:
 
 
 def suspending_parent(pod: Object) -> str:
-    """The kind of the owner that waits through this pod: ``deployment``, ``statefulset``, …; empty if there is none."""
+    """The kind of the pod's owner if the pods of that owner wait in a queue: ``deployment``, ``statefulset``, …;
+    otherwise empty."""
     return _value_of(pod, _ANNOTATIONS, names.SUSPENDING_PARENT)
 
 
 def is_unretriable(pod: Object) -> bool:
-    """Whether its group ends when all pods have ended, succeeded or not."""
+    """Whether its group ends when all pods have ended, also if some have failed."""
     return _value_of(pod, _ANNOTATIONS, names.RETRIABLE_IN_GROUP) == "false"
 
 
@@ -86,13 +87,13 @@ def role_of(pod: Object) -> str:
 
 
 def role_hash(spec: Mapping[str, Any]) -> str:
-    text = _text({"spec": admission_spec(spec)}).encode()
-    return hashlib.sha256(text).hexdigest()[:_HASH]
+    text = _go_json({"spec": admission_spec(spec)}).encode()
+    return hashlib.sha256(text).hexdigest()[:_HASH_LENGTH]
 
 
 def admission_spec(spec: Mapping[str, Any]) -> Object:
     """The fields of a pod that matter for its admission. Absent fields are null, as in Kueue."""
-    shape = {
+    fields = {
         "initContainers": _containers(spec.get("initContainers")),
         "containers": _containers(spec.get("containers")),
         "nodeSelector": _map(spec.get("nodeSelector")),
@@ -106,19 +107,19 @@ def admission_spec(spec: Mapping[str, Any]) -> Object:
     }
     resources = spec.get("resources")
     if isinstance(resources, dict):
-        shape["resources"] = _amounts(resources.get("requests"))
-    return {name: shape[name] for name in sorted(shape)}
+        fields["resources"] = _amounts(resources.get("requests"))
+    return {name: fields[name] for name in sorted(fields)}
 
 
 def _containers(containers: Any) -> list[Object] | None:
-    shapes = [
+    fields = [
         {
             "ports": _ordered(each.get("ports"), _PORT) or None,
             "resources": {"requests": _amounts((each.get("resources") or {}).get("requests"))},
         }
         for each in containers or ()
     ]
-    return shapes or None
+    return fields or None
 
 
 def _amounts(amounts: Any) -> Object | None:
@@ -136,11 +137,11 @@ def _map(fields: Any) -> Object | None:
     return {name: fields[name] for name in sorted(fields)} if fields else None
 
 
-# The order in which Go writes the fields of its types; maps of free names go by name.
+# The order in which Go encodes the fields of its types; maps are sorted by key.
 _PORT: Final = ("name", "hostPort", "containerPort", "protocol", "hostIP")
 _TOLERATION: Final = ("key", "operator", "value", "effect", "tolerationSeconds")
 _CLAIM: Final = ("name", "resourceClaimName", "resourceClaimTemplateName")
-_SELECTING: Final = ("matchLabels", "matchExpressions", "key", "operator", "values")
+_SELECTOR: Final = ("matchLabels", "matchExpressions", "key", "operator", "values")
 _AFFINITY: Final = (
     *("nodeAffinity", "podAffinity", "podAntiAffinity"),
     *("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"),
@@ -150,24 +151,25 @@ _AFFINITY: Final = (
 )
 _SPREAD: Final = (
     *("maxSkew", "topologyKey", "whenUnsatisfiable", "labelSelector", "minDomains"),
-    *("nodeAffinityPolicy", "nodeTaintsPolicy", "matchLabelKeys", *_SELECTING),
+    *("nodeAffinityPolicy", "nodeTaintsPolicy", "matchLabelKeys", *_SELECTOR),
 )
-_FREE: Final = frozenset({"matchLabels"})
+_MAPS: Final = frozenset({"matchLabels"})
 
 
 def _ordered(value: Any, order: tuple[str, ...]) -> Any:
+    """The value with its fields in the order of Kueue's Go types, which the hash depends on."""
     if isinstance(value, list):
         return [_ordered(each, order) for each in value]
     if not isinstance(value, dict):
         return value
     known = [name for name in order if name in value]
     names_in_order = known + sorted(value.keys() - set(known))
-    return {name: _map(value[name]) if name in _FREE else _ordered(value[name], order) for name in names_in_order}
+    return {name: _map(value[name]) if name in _MAPS else _ordered(value[name], order) for name in names_in_order}
 
 
-def _text(shape: Object) -> str:
+def _go_json(fields: Object) -> str:
     """JSON as Go encodes it: without spaces, and with ``<``, ``>`` and ``&`` escaped."""
-    text = msgspec.json.encode(shape).decode()
+    text = msgspec.json.encode(fields).decode()
     for sign, escaped in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026")):
         text = text.replace(sign, escaped)
     return text

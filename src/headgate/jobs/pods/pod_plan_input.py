@@ -23,50 +23,58 @@ Object = dict[str, Any]
 
 
 class PodPlanContext(msgspec.Struct, frozen=True):
-    """``gate_of_pod``: the gate of a pod, its own or an owner's (KEP-6915). ``admission_gated_by``: the feature gate.
-    ``start_after_terminating``: the feature gate StartAfterTerminatingPods. ``max_wait_s``: how long to wait for a
-    terminating pod at most."""
+    """Input of a plan that is not specific to one unit. ``gate_of_pod``: the name in the annotation
+    ``scheduling-gated-by`` of a pod or its owner (Kueue's KEP-6915). ``honours_admission_gates``: the feature gate
+    AdmissionGatedBy is on. ``start_after_terminating``: the feature gate StartAfterTerminatingPods is on.
+    ``max_wait_s``: the longest time to wait for a terminating pod."""
 
     flavors: Mapping[str, ResourceFlavor]
     classes: PriorityClasses
-    release: Release
+    quota_release: Release
     gate_of_pod: Callable[[Object], str | UnknownAncestor | None]
-    admission_gated_by: bool
+    honours_admission_gates: bool
     now_s: float
     start_after_terminating: bool = True
     max_wait_s: float = MAX_TERMINATION_WAIT_S
 
 
 class PodPlanInput(msgspec.Struct, frozen=True):
+    """What the rules read: the pods, their Workload, and the context."""
+
     unit: PodUnit
     workload: Object | None
     context: PodPlanContext
 
-    def has(self, condition: str) -> bool:
+    def workload_has(self, condition: str) -> bool:
+        """Whether there is a Workload with this condition."""
         return self.workload is not None and has_condition(self.workload, condition)
 
     @property
     def eviction(self) -> Object | None:
-        if self.workload is None or not self.has(names.EVICTED):
+        """The condition Evicted, if it is true."""
+        if self.workload is None or not self.workload_has(names.EVICTED):
             return None
         return conditions.find(get_path(self.workload, ("status", "conditions")), names.EVICTED)
 
 
 class WaitUntil(msgspec.Struct, frozen=True):
-    """Nothing to do before this time, unless something changes. ``reason``: for the user, if there is one."""
+    """There is nothing to do before this time, unless an event changes the state. ``reason``: why the unit waits, if
+    the user gets an Event about it."""
 
     until_s: float
     reason: JobBlocked | None = None
 
 
 class ConfirmNoWorkload(msgspec.Struct, frozen=True):
-    """These pods run without a known Workload. The controller reads from the server whether there is one."""
+    """The writes stop pods that run without a Workload in the cache. The controller performs them only after it has
+    read from the API server that there is no Workload."""
 
     writes: tuple[PlannedWrite, ...]
 
 
 PlannedWrites = tuple[PlannedWrite, ...]
-Next = PlannedWrites | JobBlocked | WaitUntil | ConfirmNoWorkload | None
-Rule = Callable[[PodPlanInput], Next]
+PodPlanStep = PlannedWrites | JobBlocked | WaitUntil | ConfirmNoWorkload | None
+"""The result of a rule, and of the plan. None: the rule has nothing to do, and the next rule is evaluated."""
+Rule = Callable[[PodPlanInput], PodPlanStep]
 STOP_PLANNING: Final[PlannedWrites] = ()
-"""No later rule is evaluated."""
+"""There is nothing to write, and no later rule is evaluated."""

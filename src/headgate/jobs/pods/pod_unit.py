@@ -1,6 +1,7 @@
-"""The unit of admission: a single pod, or all pods of a group; which pods fill its pod sets, exceed them, or are gone.
+"""The unit of admission: a single pod, or all pods of a group.
 
-A place is one of a pod set's count. These are facts of the moment; ``pod_plan.py`` decides what to do.
+The functions of this module say which pods count for the pod sets of the Workload, which are beyond the counts of the
+pod sets, and which were replaced. ``pod_plan.py`` decides what to do.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ MAX_POD_SETS: Final = 18
 
 
 class PodUnit(msgspec.Struct, frozen=True):
-    """``members``: sorted by name, at least one."""
+    """``members``: the pods, sorted by name; at least one."""
 
     key: Key
     members: tuple[ManagedPod, ...]
@@ -32,24 +33,28 @@ class PodUnit(msgspec.Struct, frozen=True):
         return self.key[0] == GROUP
 
     @property
-    def first(self) -> ManagedPod:
-        """The pod that represents the unit, for its metadata and for Events: one that counts, if there is one."""
+    def representative(self) -> ManagedPod:
+        """The pod whose metadata is used for the unit, and that its Events are about: the first pod that counts for its
+        pod set, otherwise the first pod."""
         return next((each for each in self.members if each.counts_for_pod_set), self.members[0])
 
     @property
     def is_serving(self) -> bool:
-        return self.is_group and pod_metadata.is_serving(self.first.pod)
+        """Whether the group never ends by itself."""
+        return self.is_group and pod_metadata.is_serving(self.representative.pod)
 
     @property
-    def is_fast(self) -> bool:
-        return self.is_group and pod_metadata.has_fast_admission(self.first.pod)
+    def has_fast_admission(self) -> bool:
+        """Whether the group can be admitted before all its pods exist."""
+        return self.is_group and pod_metadata.has_fast_admission(self.representative.pod)
 
     @property
     def is_unretriable(self) -> bool:
+        """Whether the group ends when all pods have ended, also if some have failed."""
         return any(pod_metadata.is_unretriable(each.pod) for each in self.members)
 
     @property
-    def counted(self) -> list[ManagedPod]:
+    def counted_pods(self) -> list[ManagedPod]:
         return [each for each in self.members if each.counts_for_pod_set]
 
     @property
@@ -59,7 +64,7 @@ class PodUnit(msgspec.Struct, frozen=True):
 
 
 def outcome_of(unit: PodUnit) -> JobOutcome | None:
-    """The outcome of the unit; None if it has not ended."""
+    """The outcome of the unit; None if the unit has not ended."""
     if not unit.is_group:
         pod = unit.members[0]
         if not pod.has_ended:
@@ -67,19 +72,20 @@ def outcome_of(unit: PodUnit) -> JobOutcome | None:
         succeeded = pod.phase == SUCCEEDED
         default = "Pod finished successfully" if succeeded else "Pod failed"
         return JobOutcome(succeeded, get_path(pod.pod, ("status", "message")) or default)
-    total = unit.first.total
+    total = unit.representative.total
     if unit.is_serving or isinstance(total, str):
         return None
-    done = sum(each.has_succeeded for each in unit.members)
-    all_over = all(each.has_ended or each.is_forced for each in unit.members)
-    if done < total and not (all_over and unit.is_unretriable):
+    succeeded_count = sum(each.has_succeeded for each in unit.members)
+    have_all_ended = all(each.has_ended or each.is_force_deleted for each in unit.members)
+    if succeeded_count < total and not (have_all_ended and unit.is_unretriable):
         return None
-    return JobOutcome(done >= total, f"Pods succeeded: {done}/{total}.")
+    return JobOutcome(succeeded_count >= total, f"Pods succeeded: {succeeded_count}/{total}.")
 
 
-def disagreement(unit: PodUnit) -> str:
-    """Why the pods cannot form a group; empty if they can."""
-    first = unit.first
+def find_metadata_conflict(unit: PodUnit) -> str:
+    """Why the metadata of the pods is invalid for a group, such as pods that name different queues; empty if it is
+    valid."""
+    first = unit.representative
     if isinstance(first.total, str):
         return f"pod '{first.name}': {first.total}"
     for each in unit.members:
@@ -101,57 +107,60 @@ def by_role(members: Iterable[ManagedPod]) -> dict[str, list[ManagedPod]]:
     return found
 
 
-def counts_of(workload: Object) -> dict[str, int]:
-    """The number of places by role."""
+def pod_set_counts_of(workload: Object) -> dict[str, int]:
+    """The counts of the pod sets of a Workload, by name. In a group, the name of a pod set is the role of its pods."""
     return {each.get("name", ""): each.get("count", 1) for each in get_path(workload, ("spec", "podSets")) or ()}
 
 
-def missing_count(unit: PodUnit, places: Mapping[str, int]) -> int:
-    """The number of places without a pod. With fast admission, one pod per role is enough."""
-    filled = by_role(unit.counted)
-    if unit.is_fast:
-        return sum(1 for role, count in places.items() if count > 0 and not filled.get(role))
-    return sum(max(count - len(filled.get(role, ())), 0) for role, count in places.items())
+def missing_count(unit: PodUnit, pod_set_counts: Mapping[str, int]) -> int:
+    """How many pods must still be created to reach the counts of the pod sets. With fast admission, one pod per role is
+    enough."""
+    filled = by_role(unit.counted_pods)
+    if unit.has_fast_admission:
+        return sum(1 for role, count in pod_set_counts.items() if count > 0 and not filled.get(role))
+    return sum(max(count - len(filled.get(role, ())), 0) for role, count in pod_set_counts.items())
 
 
-def excess(unit: PodUnit, places: Mapping[str, int]) -> list[ManagedPod]:
-    """Pods without a place: of each role the youngest, gated ones first; and, if all places are filled, pods of unknown
-    roles. Terminating pods do not take a place."""
+def excess_pods_of(unit: PodUnit, pod_set_counts: Mapping[str, int]) -> list[ManagedPod]:
+    """Pods beyond the count of their pod set: of each role the youngest, gated pods first. If all pod sets are
+    complete, also pods whose role has no pod set. Terminating pods are not counted."""
     found: list[ManagedPod] = []
     unknown: list[ManagedPod] = []
-    for role, members in by_role(unit.counted).items():
-        if role in places:
-            found += too_many(members, places[role])
+    for role, members in by_role(unit.counted_pods).items():
+        if role in pod_set_counts:
+            found += pods_beyond_count(members, pod_set_counts[role])
         else:
             unknown += members
-    return found if missing_count(unit, places) else found + unknown
+    return found if missing_count(unit, pod_set_counts) else found + unknown
 
 
-def surplus(unit: PodUnit) -> list[ManagedPod]:
-    """Pods that wait or run although all places have a succeeded pod. A terminating pod may still succeed after its
-    replacement was created."""
-    return [each for each in unit.counted if not each.has_succeeded]
+def unneeded_pods(unit: PodUnit) -> list[ManagedPod]:
+    """The pods that wait or run in a group in which enough pods have succeeded. There are such pods because a
+    terminating pod may still succeed after its replacement was created."""
+    return [each for each in unit.counted_pods if not each.has_succeeded]
 
 
-def too_many(members: Iterable[ManagedPod], places: int) -> list[ManagedPod]:
-    """The pods beyond the number of places: first those without Headgate's finalizer (their deletion may have begun),
-    then gated ones."""
-    return sorted(members, key=lambda each: (not each.has_finalizer, each.is_gated, each.created, each.name))[places:]
+def pods_beyond_count(members: Iterable[ManagedPod], pod_set_count: int) -> list[ManagedPod]:
+    """The pods beyond the count. Pods without Headgate's finalizer are chosen first, because their deletion may have
+    begun; then gated pods; then the youngest."""
+    return sorted(members, key=lambda each: (not each.has_finalizer, each.is_gated, each.created, each.name))[
+        pod_set_count:
+    ]
 
 
-def pods_of_unknown_role(unit: PodUnit, places: Mapping[str, int]) -> list[ManagedPod]:
-    return [each for each in unit.counted if each.role not in places]
+def pods_of_unknown_role(unit: PodUnit, pod_set_counts: Mapping[str, int]) -> list[ManagedPod]:
+    return [each for each in unit.counted_pods if each.role not in pod_set_counts]
 
 
-def replaced_pods(unit: PodUnit, places: Mapping[str, int]) -> list[ManagedPod]:
-    """Failed pods whose place another pod has taken, oldest first."""
+def replaced_pods(unit: PodUnit, pod_set_counts: Mapping[str, int]) -> list[ManagedPod]:
+    """Pods that do not count for their pod set (they have failed or terminate) and that other pods have replaced, the
+    oldest first."""
     found: list[ManagedPod] = []
     roles = by_role(unit.members)
     for role, members in roles.items():
-        failed = sorted(
+        not_counted = sorted(
             (each for each in members if not each.counts_for_pod_set), key=lambda each: (each.created, each.name)
         )
-        filled = len(members) - len(failed)
-        spare = len(failed) + filled - places.get(role, 0)
-        found += failed[: max(min(spare, len(failed)), 0)]
+        excess_count = len(members) - pod_set_counts.get(role, 0)
+        found += not_counted[: max(min(excess_count, len(not_counted)), 0)]
     return found

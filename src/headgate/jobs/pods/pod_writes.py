@@ -1,7 +1,9 @@
 """Writes to pods and their Workloads: one request each, with its Events and Kueue's messages.
 
-A write names the pod's uid and not its version: other clients update pods all the time, and these writes cannot undo
-their changes. ``pod_plan.py`` decides which write is due.
+A write to a pod has the pod's uid as a precondition and not its resourceVersion: other clients update pods often, and
+these writes cannot overwrite their changes. The start of a pod has the resourceVersion, too, so that a request whose
+response was lost cannot be performed later (``open_starts.py``); gated pods change rarely. The rules of ``pod_plan.py``
+decide which write is needed.
 """
 
 from __future__ import annotations
@@ -15,12 +17,12 @@ from headgate.jobs.framework.job_plan import has_finalizer
 from headgate.jobs.framework.job_writes import (
     PlannedWrite,
     conditions_of,
+    conditions_without_quota,
     patch_status,
     patch_workload,
     preconditions,
-    release_finalizer,
+    remove_finalizer,
     with_condition_set,
-    without_quota,
 )
 from headgate.jobs.framework.pod_set_info import PodSetInfo, StartConflict, merge_patches, pod_set_info_patch
 from headgate.jobs.names import COMPONENT, MANAGED, OWN_GATES, TERMINATION_TARGET
@@ -48,12 +50,13 @@ def pod_event(member: ManagedPod, reason: str, message: str, *, is_warning: bool
 
 
 def ungate(member: ManagedPod, workload: Object, info: PodSetInfo) -> PlannedWrite | StartConflict:
-    """One patch that adds the info and removes Headgate's gates, or why that is impossible. Other gates stay."""
+    """One patch that adds ``info`` to the pod and removes Headgate's gates; or the conflict that prevents the start.
+    Gates of other controllers stay."""
     changed = pod_set_info_patch(member.pod, info)
     if isinstance(changed, StartConflict):
         return changed
     removals = [{"$patch": "delete", "name": gate} for gate in gate_names(member.pod) if gate in OWN_GATES]
-    body = merge_patches(changed, {"metadata": {"uid": member.uid}, "spec": {"schedulingGates": removals}})
+    body = merge_patches(changed, {"metadata": preconditions(member.pod), "spec": {"schedulingGates": removals}})
     queue = get_path(workload, ("status", "admission", "clusterQueue"))
     return PlannedWrite(
         _patch(member, body), (pod_event(member, "Started", f"Admitted by clusterQueue {queue}"),), starts=True
@@ -61,9 +64,9 @@ def ungate(member: ManagedPod, workload: Object, info: PodSetInfo) -> PlannedWri
 
 
 def stop(members: Sequence[ManagedPod], reason: str, message: str, now_s: float) -> tuple[PlannedWrite, ...]:
-    """Sets the condition with the reason on all pods; when all have it, deletes them."""
-    unmarked = [each for each in members if not each.is_marked]
-    if not unmarked:
+    """Sets the condition TerminationTarget with the reason on all pods; when all have it, deletes them."""
+    without_condition = [each for each in members if not each.has_termination_target]
+    if not without_condition:
         return tuple(PlannedWrite(_delete(each), (pod_event(each, "Stopped", message),)) for each in members)
     condition = {
         "type": TERMINATION_TARGET,
@@ -74,15 +77,15 @@ def stop(members: Sequence[ManagedPod], reason: str, message: str, now_s: float)
     }
     return tuple(
         PlannedWrite(_patch(each, {"metadata": {"uid": each.uid}, "status": {"conditions": [condition]}}, "status"))
-        for each in unmarked
+        for each in without_condition
     )
 
 
 def delete_excess(members: Sequence[ManagedPod]) -> tuple[PlannedWrite, ...]:
     """Removes the finalizers of excess pods, then deletes the pods."""
-    kept = [each for each in members if each.has_finalizer]
-    if kept:
-        return remove_finalizers(kept)
+    with_finalizer = [each for each in members if each.has_finalizer]
+    if with_finalizer:
+        return remove_finalizers(with_finalizer)
     return tuple(
         PlannedWrite(_delete(each), (pod_event(each, "ExcessPodDeleted", "Excess pod deleted"),)) for each in members
     )
@@ -110,9 +113,10 @@ def _delete(member: ManagedPod) -> Delete:
 
 
 def delete_workload(workload: Object) -> PlannedWrite:
-    """Removes the finalizer, then deletes the Workload. A deleted Workload with the finalizer would stop its pods."""
+    """Removes the finalizer, then deletes the Workload. The pods of a terminating Workload with a finalizer would be
+    stopped (``stop_for_deleted_workload``)."""
     if has_finalizer(workload):
-        return release_finalizer(workload)
+        return remove_finalizer(workload)
     metadata = workload["metadata"]
     return PlannedWrite(
         Delete(WORKLOADS, metadata["namespace"], metadata["name"], {"preconditions": preconditions(workload)})
@@ -129,7 +133,7 @@ def add_owners(workload: Object, members: Sequence[ManagedPod]) -> PlannedWrite:
     )
 
 
-def update_group_workload(member: ManagedPod, workload: Object, spec: Object, gates: str) -> PlannedWrite:
+def update_workload_of_pods(member: ManagedPod, workload: Object, spec: Object, gates: str) -> PlannedWrite:
     annotations = {"annotations": {names.ADMISSION_GATED_BY: gates or None}}
     body: Object = {"metadata": {**annotations, **preconditions(workload)}, **({"spec": spec} if spec else {})}
     metadata = workload["metadata"]
@@ -138,15 +142,16 @@ def update_group_workload(member: ManagedPod, workload: Object, spec: Object, ga
 
 
 def release_group_quota(
-    workload: Object, eviction: Object | None, missing: bool, is_requeued: bool, now_s: float
+    workload: Object, eviction: Object | None, are_missing: bool, is_requeued: bool, now_s: float
 ) -> PlannedWrite:
-    """Releases the quota and, in the same write, sets whether the Workload waits for replacement pods.
+    """Releases the quota and, in the same write, sets the condition WaitingForReplacementPods.
 
-    ``eviction``: the condition Evicted; None if the user deleted the pods.
+    ``eviction``: the condition Evicted; None if another client deleted the pods. ``are_missing``: pods must be created
+    in place of deleted ones. ``is_requeued``: the Workload may be admitted again after a preemption.
     """
     message = str((eviction or {}).get("message") or "All pods of the workload are being deleted")
-    updated = without_quota(workload, message, now_s)
-    if missing:
+    updated = conditions_without_quota(workload, message, now_s)
+    if are_missing:
         updated = _with_waiting_condition(workload, updated, eviction, True, now_s)
     if eviction is not None:
         reason = str(eviction.get("reason", ""))
@@ -155,12 +160,14 @@ def release_group_quota(
     return PlannedWrite(patch_status(workload, {"admission": None, "conditions": updated}))
 
 
-def wait_for_pods(workload: Object, eviction: Object | None, are_missing: bool, now_s: float) -> PlannedWrite | None:
-    """Sets whether the Workload waits for replacement pods; None if the condition is up to date."""
+def set_waiting_for_replacement_pods(
+    workload: Object, eviction: Object | None, are_missing: bool, now_s: float
+) -> PlannedWrite | None:
+    """Sets the condition WaitingForReplacementPods to ``are_missing``; None if the condition is up to date."""
     known = conditions_of(workload)
     updated = _with_waiting_condition(workload, known, eviction, are_missing, now_s)
-    shown = [conditions.find(each, names.WAITING_FOR_REPLACEMENT_PODS) or {} for each in (known, updated)]
-    is_unchanged = all(shown[0].get(field) == shown[1].get(field) for field in ("status", "reason", "message"))
+    before, after = (conditions.find(each, names.WAITING_FOR_REPLACEMENT_PODS) or {} for each in (known, updated))
+    is_unchanged = all(before.get(field) == after.get(field) for field in ("status", "reason", "message"))
     return None if is_unchanged else PlannedWrite(patch_status(workload, {"conditions": updated}))
 
 

@@ -1,8 +1,9 @@
-"""When the quota of pods is released (KEP-6143): when the last pod begins to terminate, or when it has ended.
+"""When the quota of pods is released (Kueue's KEP-6143): when the last pod begins to terminate, or when it has ended.
 
-A pod behind Headgate's gate uses nothing. ``OnTerminating``: neither does a pod with a deletion timestamp, in any
+A pod with Headgate's gate uses no quota. ``OnTerminating``: a pod with a deletion timestamp uses no quota, in any
 phase. ``OnTerminal``: a running pod uses quota until it has ended or its deletion timestamp, which includes the grace
-period, has passed: a stuck pod on a lost node must not hold quota forever. ``jobs/pods/pod_plan.py`` uses the result.
+period, has passed: a pod that cannot end on a lost node must not hold quota without end. ``jobs/pods/pod_plan.py`` uses
+the result.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from headgate.kube.feature_gates import FeatureGates
 
 Object = dict[str, Any]
 
-_NO_END_S: Final = float("inf")
+_NO_DEADLINE_S: Final = float("inf")
 
 
 def release_of_pods(features: FeatureGates, settings: Mapping[str, Release]) -> Release:
@@ -27,20 +28,21 @@ def release_of_pods(features: FeatureGates, settings: Mapping[str, Release]) -> 
 
 
 def quota_in_use(pods: Iterable[Object], release: Release, now_s: float) -> tuple[bool, float | None]:
-    """Whether any of the pods may still use quota, and the time at which that ends without an event, if any."""
-    until_s = [each for pod in pods if (each := active_until_s(pod, release)) is not None and each > now_s]
-    if not until_s:
+    """Whether any of the pods may still use quota, and until when. The time is None if only a watch event can end the
+    use."""
+    end_times_s = [end_s for pod in pods if (end_s := active_until_s(pod, release)) is not None and end_s > now_s]
+    if not end_times_s:
         return False, None
-    last_s = max(until_s)
-    return True, None if last_s == _NO_END_S else last_s
+    last_s = max(end_times_s)
+    return True, None if last_s == _NO_DEADLINE_S else last_s
 
 
 def active_until_s(pod: Object, release: Release) -> float | None:
-    """Until when the pod uses quota; None if it uses none."""
+    """The time until which the pod uses quota, infinite if it is not being deleted; None if it uses none."""
     if is_finished(pod) or is_gated(pod):
         return None
     deleted_s = seconds(pod["metadata"].get("deletionTimestamp"))
     if deleted_s is None:
-        return _NO_END_S
+        return _NO_DEADLINE_S
     is_placed = bool((pod.get("spec") or {}).get("nodeName"))
     return deleted_s if release == "OnTerminal" and is_placed else None

@@ -1,7 +1,8 @@
-"""Validation for batch/v1 Jobs only: minimum parallelism, and completions that follow parallelism. Kueue's messages.
+"""Validation for batch/v1 Jobs only, with Kueue's messages.
 
-``jobs/framework/workload.py`` and ``jobs/framework/pod_set_info.py`` use the values; ``job_validation.py`` has the
-rules for all kinds.
+It validates the annotations for partial admission: ``job-min-parallelism``, and ``job-completions-equal-parallelism``,
+with which the completions are changed together with the parallelism. ``jobs/kinds/batch_job.py`` applies these
+annotations; ``job_validation.py`` has the rules for all kinds.
 """
 
 from __future__ import annotations
@@ -20,11 +21,15 @@ from headgate.kube.validation.values import IMMUTABLE
 _MIN_PARALLELISM_PATH: Final = f"{ANNOTATIONS}[{names.MIN_PARALLELISM}]"
 _SYNC_PATH: Final = f"{ANNOTATIONS}[{names.COMPLETIONS_EQUAL_PARALLELISM}]"
 _TEMPLATE_PATH: Final = "spec.template.metadata"
-_FIXED: Final = "cannot change when partial admission is enabled and the job is not suspended"
+_PARALLELISM_FIXED: Final = "cannot change when partial admission is enabled and the job is not suspended"
 
 
 def validate_new_job(job: Object) -> FieldErrors:
-    return _min_parallelism_problems(job) + _sync_problems(job) + validate_topology(_template(job), _TEMPLATE_PATH)
+    return (
+        _min_parallelism_problems(job)
+        + _sync_problems(job)
+        + validate_topology(_template_metadata(job), _TEMPLATE_PATH)
+    )
 
 
 def validate_job_update(new: Object, old: Object) -> FieldErrors:
@@ -33,13 +38,13 @@ def validate_job_update(new: Object, old: Object) -> FieldErrors:
         found += _min_parallelism_problems(new)
     if _synced_fields(new) != _synced_fields(old):
         found += _sync_problems(new)
-    was_running = not has_suspend_set(JOB, old)
-    if annotation(old, names.MIN_PARALLELISM) is not None and was_running and _parallelism(new) != _parallelism(old):
-        found.append(forbidden("spec.parallelism", _FIXED))
-    is_running, was_running = not is_suspended(JOB, new), not is_suspended(JOB, old)
-    if is_running and was_running and _is_synced(new) != _is_synced(old):
+    has_min_parallelism = annotation(old, names.MIN_PARALLELISM) is not None
+    if has_min_parallelism and not has_suspend_set(JOB, old) and _parallelism(new) != _parallelism(old):
+        found.append(forbidden("spec.parallelism", _PARALLELISM_FIXED))
+    is_started, was_started = not is_suspended(JOB, new), not is_suspended(JOB, old)
+    if is_started and was_started and _is_synced(new) != _is_synced(old):
         found.append(forbidden(_SYNC_PATH, f"{IMMUTABLE} while the job is not suspended"))
-    return found + validate_topology(_template(new), _TEMPLATE_PATH, _template(old))
+    return found + validate_topology(_template_metadata(new), _TEMPLATE_PATH, _template_metadata(old))
 
 
 def _min_parallelism_problems(job: Object) -> FieldErrors:
@@ -72,12 +77,14 @@ def _sync_problems(job: Object) -> FieldErrors:
 
 
 def _synced_fields(job: Object) -> tuple[object, ...]:
+    """The fields that ``_sync_problems`` reads."""
     spec = job.get("spec") or {}
     value = annotation(job, names.COMPLETIONS_EQUAL_PARALLELISM)
     return value, spec.get("completionMode"), spec.get("completions"), spec.get("parallelism")
 
 
 def _is_synced(job: Object) -> bool:
+    """Whether the completions of the job are changed together with its parallelism."""
     return parse_go_bool(annotation(job, names.COMPLETIONS_EQUAL_PARALLELISM) or "false") is True
 
 
@@ -86,5 +93,5 @@ def _parallelism(job: Object) -> int:
     return 1 if found is None else int(found)
 
 
-def _template(job: Object) -> Object:
+def _template_metadata(job: Object) -> Object:
     return get_path(job, ("spec", "template", "metadata")) or {}

@@ -1,6 +1,6 @@
 """Validation of every job kind, on create and update: queue, priority, execution time, Workload and gates.
 
-Messages are Kueue's. An error that existed before an update and is unchanged is allowed. ``batch_job_validation.py``,
+Messages are Kueue's. An update may keep a value that is already invalid. ``batch_job_validation.py``,
 ``jobs/validation/pod_validation.py`` and ``pod_owner_validation.py`` have the rules of single kinds.
 """
 
@@ -12,14 +12,18 @@ import msgspec
 
 from headgate.jobs import names
 from headgate.jobs.framework.go_values import parse_go_int
-from headgate.jobs.framework.scheduling_gated_by import is_copied, validate_gate, validate_gate_update
+from headgate.jobs.framework.scheduling_gated_by import (
+    has_copied_annotations,
+    validate_gated_by,
+    validate_gated_by_update,
+)
 from headgate.jobs.framework.workload import queue_of
 from headgate.jobs.kinds.job_kind import Object
 from headgate.kube.feature_gates import FeatureGates
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid
 from headgate.kube.lenient_reader import get_path
 from headgate.kube.names import is_dns1123_subdomain
-from headgate.kube.validation.values import immutable
+from headgate.kube.validation.values import validate_immutable
 from headgate.quota.kinds.admission_gated_by import gate_problems, gate_update_problems
 from headgate.quota.names import ADMISSION_GATED_BY, GROUP
 
@@ -55,20 +59,23 @@ def validate_new(job: Object, features: FeatureGates) -> FieldErrors:
 def validate_update(
     new: Object, old: Object, features: FeatureGates, *, was_waiting: bool, is_waiting: bool, has_default: bool
 ) -> FieldErrors:
-    """``is_waiting``: suspended or gated. ``has_default``: its namespace has a default queue."""
+    """``was_waiting`` and ``is_waiting``: the old and the new object are suspended or gated. ``has_default``: the
+    namespace has a default queue."""
     found = validate_queue_name(new, old) + validate_elastic(new, old)
     if not is_waiting:
-        found += immutable(queue_of(new), queue_of(old), QUEUE_PATH)
+        found += validate_immutable(queue_of(new), queue_of(old), QUEUE_PATH)
     if not queue_of(new) and queue_of(old) and has_default:
         found.append(invalid(QUEUE_PATH, "", "queue-name must not be empty in namespace with default queue"))
     if is_waiting:
         found += _prebuilt_problems(new, old)
     else:
-        found += immutable(prebuilt_workload(new), prebuilt_workload(old), prebuilt_path(new))
+        found += validate_immutable(prebuilt_workload(new), prebuilt_workload(old), prebuilt_path(new))
     if is_waiting and was_waiting:
         found += _time_problems(new, old)
     else:
-        found += immutable(label(new, names.MAX_EXEC_TIME) or "", label(old, names.MAX_EXEC_TIME) or "", _TIME_PATH)
+        found += validate_immutable(
+            label(new, names.MAX_EXEC_TIME) or "", label(old, names.MAX_EXEC_TIME) or "", _TIME_PATH
+        )
     found += validate_priority_update(new, old, is_waiting=is_waiting)
     return found + validate_gates_update(new, old, features)
 
@@ -101,10 +108,10 @@ def validate_topology(metadata: Object, path: str, old: Object | None = None) ->
 
 
 def validate_gates(job: Object, features: FeatureGates) -> FieldErrors:
-    if is_copied(job):
+    if has_copied_annotations(job):
         return []
     found = gate_problems(job) if features.admission_gated_by else []
-    return found + (validate_gate(job) if features.scheduling_gated_by else [])
+    return found + (validate_gated_by(job) if features.scheduling_gated_by else [])
 
 
 def validate_template_gates(
@@ -121,12 +128,12 @@ def _without_owner(template: Object) -> Object:
 
 
 def validate_gates_update(new: Object, old: Object, features: FeatureGates) -> FieldErrors:
-    if is_copied(new):
+    if has_copied_annotations(new):
         return []
     found: FieldErrors = []
     if features.admission_gated_by and annotation(new, ADMISSION_GATED_BY) != annotation(old, ADMISSION_GATED_BY):
         found += gate_update_problems(new, old) + gate_problems(new)
-    return found + (validate_gate_update(new, old) if features.scheduling_gated_by else [])
+    return found + (validate_gated_by_update(new, old) if features.scheduling_gated_by else [])
 
 
 def validate_priority_update(new: Object, old: Object, *, is_waiting: bool) -> FieldErrors:

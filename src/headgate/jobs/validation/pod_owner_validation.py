@@ -1,7 +1,7 @@
-"""Validation of Deployments, ReplicaSets and StatefulSets whose pods use Kueue's queues. Kueue's messages.
+"""Validation of Deployments, ReplicaSets and StatefulSets whose pods use Kueue's queues, with Kueue's messages.
 
-They count as waiting while none of their pods is ready. The pods of a StatefulSet are one group with one size and one
-shape, so it can only be scaled to zero and back.
+They count as waiting while none of their pods is ready. The pods of a StatefulSet are one pod group with a fixed size
+and equal requests, so a StatefulSet can only be scaled to zero and from zero.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from headgate.jobs.validation.job_validation import (
 from headgate.kube.feature_gates import FeatureGates
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid
 from headgate.kube.lenient_reader import get_path
-from headgate.kube.validation.values import IMMUTABLE, immutable
+from headgate.kube.validation.values import IMMUTABLE, validate_immutable
 
 STATEFUL_SET_PARENT: Final = "statefulset"
 _POD_PATH: Final = "spec.template.spec"
@@ -37,18 +37,18 @@ _REPLICAS_PATH: Final = "spec.replicas"
 def validate_new_owner(owner: Object, features: FeatureGates) -> FieldErrors:
     found = validate_queue_name(owner) + validate_elastic(owner) + validate_gates(owner, features)
     found += validate_template_gates(_pod_template(owner), _POD_TEMPLATE_PATH, features)
-    return found + validate_topology(_template(owner), _TEMPLATE_PATH)
+    return found + validate_topology(_template_metadata(owner), _TEMPLATE_PATH)
 
 
 def validate_owner_update(new: Object, old: Object, features: FeatureGates) -> FieldErrors:
     is_waiting = not get_path(old, ("status", "readyReplicas"))
     found = validate_queue_name(new, old) + validate_elastic(new, old)
     if not is_waiting or not queue_of(new):
-        found += immutable(queue_of(new), queue_of(old), QUEUE_PATH)
+        found += validate_immutable(queue_of(new), queue_of(old), QUEUE_PATH)
     found += validate_priority_update(new, old, is_waiting=is_waiting)
     found += validate_gates_update(new, old, features)
     found += validate_template_gates(_pod_template(new), _POD_TEMPLATE_PATH, features, _pod_template(old))
-    return found + validate_topology(_template(new), _TEMPLATE_PATH, _template(old))
+    return found + validate_topology(_template_metadata(new), _TEMPLATE_PATH, _template_metadata(old))
 
 
 def validate_stateful_set_update(new: Object, old: Object) -> FieldErrors:
@@ -58,11 +58,12 @@ def validate_stateful_set_update(new: Object, old: Object) -> FieldErrors:
     return found + scale_problems(_replicas(new), _replicas(old), get_path(new, ("status", "replicas")) or 0)
 
 
-def scale_problems(wanted: int, before: int, current: int) -> FieldErrors:
-    """Problems of a new replica count of such a StatefulSet or its Scale. ``current``: the number of its pods."""
-    if wanted and before:
-        return immutable(wanted, before, _REPLICAS_PATH)
-    if wanted and not before and current:
+def scale_problems(desired: int, before: int, current: int) -> FieldErrors:
+    """Problems of a new replica count of a StatefulSet whose pods wait as one group, or of its Scale. ``current``: the
+    number of its pods that still exist."""
+    if desired and before:
+        return validate_immutable(desired, before, _REPLICAS_PATH)
+    if desired and not before and current:
         return [forbidden(_REPLICAS_PATH, "scaling down is still in progress")]
     return []
 
@@ -96,5 +97,5 @@ def _pod_template(owner: Object) -> Object:
     return get_path(owner, ("spec", "template")) or {}
 
 
-def _template(owner: Object) -> Object:
+def _template_metadata(owner: Object) -> Object:
     return get_path(owner, ("spec", "template", "metadata")) or {}

@@ -1,4 +1,4 @@
-"""Validation of pods in Kueue's queues, on create and update. Kueue's messages.
+"""Validation of pods in Kueue's queues, on create and update, with Kueue's messages.
 
 ``jobs/validation/job_validation.py`` has the rules for all kinds; ``jobs/pods/pod_metadata.py`` reads the fields.
 """
@@ -24,7 +24,7 @@ from headgate.jobs.validation.job_validation import (
 from headgate.kube.feature_gates import FeatureGates
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid, required
 from headgate.kube.lenient_reader import Object
-from headgate.kube.validation.values import immutable
+from headgate.kube.validation.values import validate_immutable
 
 _MANAGED_PATH: Final = f"{LABELS}[{names.MANAGED}]"
 _COUNT_PATH: Final = f"{ANNOTATIONS}[{names.TOTAL_COUNT}]"
@@ -33,7 +33,11 @@ _ENDED: Final = ("Succeeded", "Failed")
 
 
 def validate_new_pod(pod: Object, features: FeatureGates) -> FieldErrors:
-    return validate_new(pod, features) + _own_problems(pod) + validate_topology(pod.get("metadata") or {}, "metadata")
+    return (
+        validate_new(pod, features)
+        + _problems_of_pod_fields(pod)
+        + validate_topology(pod.get("metadata") or {}, "metadata")
+    )
 
 
 def validate_pod_update(new: Object, old: Object, features: FeatureGates, *, has_default: bool) -> FieldErrors:
@@ -41,15 +45,16 @@ def validate_pod_update(new: Object, old: Object, features: FeatureGates, *, has
         new, old, features, was_waiting=_is_waiting(old), is_waiting=_is_waiting(new), has_default=has_default
     )
     if _validated_fields(new) != _validated_fields(old):
-        found += _own_problems(new)
+        found += _problems_of_pod_fields(new)
     if group_of(new) and is_unretriable(old) and not is_unretriable(new):
         found.append(forbidden(_RETRIABLE_PATH, "unretriable pod group can't be converted to retriable"))
     if group_of(old):
-        found += immutable(group_of(new), group_of(old), _group_path(new))
+        found += validate_immutable(group_of(new), group_of(old), _group_path(new))
     return found + validate_topology(new.get("metadata") or {}, "metadata", old.get("metadata"))
 
 
-def _own_problems(pod: Object) -> FieldErrors:
+def _problems_of_pod_fields(pod: Object) -> FieldErrors:
+    """Problems of labels and annotations that only pods have: the label of managed pods and the pod group."""
     found: FieldErrors = []
     if label(pod, names.MANAGED) not in (None, "true"):
         found.append(forbidden(_MANAGED_PATH, "managed label value can only be 'true'"))

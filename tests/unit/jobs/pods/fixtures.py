@@ -12,9 +12,12 @@ from headgate.admission.policy import AdmissionPolicy
 from headgate.controllers.framework.reconcile import ReconcileSteps, RequeueAfter
 from headgate.controllers.garbage_collector.controller import GarbageCollector
 from headgate.controllers.ownership.pods import seconds
+from headgate.jobs.metrics import JobMetrics
 from headgate.jobs.pods.pod_controller import ManagedPodController
 from headgate.jobs.settings import DEFAULT, JobSettings
+from headgate.jobs.terminating_pods import TerminatingPodsController
 from headgate.kube import conditions
+from headgate.kube.decisions import Decided, ignore_decision
 from headgate.kube.feature_gates import FeatureGates
 from headgate.quota.controller.quota_controller import QuotaController
 from headgate.quota.engine import QuotaSettings
@@ -49,14 +52,22 @@ def a_world(
     kubelet: type[Kubelet] = Kubelet,
     others: Any = (),
     policy: AdmissionPolicy | None = None,
+    decided: Decided = ignore_decision,
     **spec: Any,
 ) -> CrashingWorld:
     features = features or FeatureGates()
     flavor = a_flavor(labels={"disk": "ssd"}, tolerations=[{"key": "spot", "operator": "Exists"}])
     server = server_with_queue(cpu, flavor, spec, features, policy)
+    metrics = JobMetrics()
+
+    def manage_pods() -> ManagedPodController:
+        metrics.reset()
+        return ManagedPodController(features, settings, metrics, decided)
+
     world = CrashingWorld(
-        lambda: QuotaController(QuotaSettings()),
-        lambda: ManagedPodController(features, settings),
+        lambda: QuotaController(QuotaSettings(), decided=decided),
+        manage_pods,
+        lambda: TerminatingPodsController(metrics, settings.report_terminating_after_s),
         *others,
         GarbageCollector,
         lambda: kubelet(server),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.jobs.framework.management import known_ancestors
-from headgate.jobs.framework.scheduling_gated_by import gate_of
+from headgate.jobs.framework.scheduling_gated_by import gated_by
 from headgate.jobs.pods.ancestor_gates import AncestorGates
 from headgate.jobs.pods.pod_cache import POD
 from headgate.kube.api_resources import DEPLOYMENTS, REPLICA_SETS
@@ -53,4 +53,4 @@ def test_a_gated_replica_set_of_a_user_holds_its_pods() -> None:
     alone = of("ReplicaSet", "alone", GATE)
     above.put(REPLICA_SETS, alone)
     assert above.gate_of_pod(a_pod_of(alone), KEY) == "example.com/a"
-    assert gate_of(alone) == "example.com/a"
+    assert gated_by(alone) == "example.com/a"

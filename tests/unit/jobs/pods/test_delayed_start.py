@@ -9,6 +9,7 @@ from headgate.controllers.framework.reconcile import Done, ReconcileSteps
 from headgate.jobs.settings import JobSettings
 from headgate.kube.feature_gates import FeatureGates
 from headgate.quota.api.pods_ready import WaitForPodsReady
+from headgate.quota.api.quota_reservation import SKEW_S
 from headgate.quota.controller.quota_controller import QuotaController
 from headgate.quota.engine import QuotaSettings
 from kueue_builders import Wire
@@ -220,7 +221,7 @@ def test_a_gang_starts_whole_when_the_last_of_its_victims_has_left() -> None:
     world.advance(60)
     assert sorted(pods(world)) == ["gang-0", "gang-1", "slow"]
     assert has(world, "gang", "Admitted")
-    assert started(world) == [], "room for one of two is no room"
+    assert started(world) == [], "capacity for one of two is not enough"
     world.advance(40)
     assert started(world) == ["gang-0", "gang-1"]
 
@@ -238,6 +239,22 @@ def test_pods_that_begin_to_terminate_later_do_not_prolong_the_wait() -> None:
     world.advance(30)
     assert started(world) == ["large"]
     assert has(world, "small", WAITS), "it uses what the other one released"
+
+
+def test_a_large_workload_starts_although_small_ones_took_what_its_first_victim_freed() -> None:
+    world = a_world(cpu=3, kubelet=SlowKubelet, **PREEMPTION)
+    for name, priority, grace_s in (("quick", "low", 30), ("slow", "low", 60), ("other", "high", 600)):
+        add(world, name, priority=priority, grace_s=grace_s)
+    world.advance(2)
+    add(world, "large", priority="high", cpu="2")
+    world.advance(SKEW_S + 5)
+    delete(world, "other")
+    add(world, "small", priority="high")
+    world.advance(30)
+    assert started(world) == ["small"]
+    world.advance(30)
+    assert sorted(pods(world)) == ["large", "other", "small"]
+    assert started(world) == ["large", "small"], "the other one began to terminate after the reservation"
 
 
 def test_a_replacement_waits_for_the_pod_whose_place_it_takes() -> None:

@@ -89,6 +89,26 @@ def test_a_group_that_runs_keeps_its_quota_when_a_replacement_has_a_gate_of_anot
     assert gates(world, "g-2") == [OTHER], "its own gate went, the other one stays"
 
 
+def test_a_group_that_waits_for_quota_gets_none_when_a_replacement_has_a_gate_of_another_controller() -> None:
+    world = a_world(cpu=2)
+    add(world, "first", cpu="2")
+    world.advance(2)
+    add_group(world, "g")
+    world.advance(2)
+    assert not has(world, "g", "QuotaReserved")
+    delete(world, "g-0")
+    world.advance(2)
+    add(world, "g-2", group="g", gates=(OTHER, GATE))
+    world.advance(2)
+    delete(world, "first")
+    world.advance(70)
+    assert (workloads(world).get("g"), reserving(world)) == (None, 0)
+    lift(world, "g-2", OTHER)
+    world.advance(5)
+    assert has(world, "g", "Admitted")
+    assert started(world) == ["g-1", "g-2"]
+
+
 def test_a_group_that_was_evicted_waits_for_the_gates_of_its_replacements() -> None:
     world = a_world(cpu=2, **PREEMPTION)
     add_group(world, "low", priority="low")

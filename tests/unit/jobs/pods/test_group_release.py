@@ -38,7 +38,7 @@ GATING = FeatureGates(scheduling_gated_by=True)
 
 
 def evicted(features: FeatureGates | None = None) -> CrashingWorld:
-    """A group of two makes room for a pod, and takes a minute to end."""
+    """A group of two is preempted for a pod, and takes a minute to end."""
     world = a_world(cpu=2, features=features, kubelet=SlowKubelet, **PREEMPTION)
     add_group(world, "low", priority="low")
     world.advance(2)
@@ -58,7 +58,7 @@ def test_the_preemptor_is_admitted_while_the_victims_terminate() -> None:
     assert condition(world, "low", "WaitingForReplacementPods")["reason"] == "Preempted"
     assert has(world, "high", "Admitted")
     assert has(world, "high", "WaitingForTerminatingPods")
-    assert started(world) == [], "there is no room on a node yet"
+    assert started(world) == [], "no node has capacity yet"
     assert controller(world).terminating_released == 2
     world.advance(70)
     assert started(world) == ["high"]

@@ -37,7 +37,7 @@ def test_a_workload_that_the_watch_has_shown_is_left_to_the_watch() -> None:
     cache.put_workload(a_workload(5), from_watch=True)
     assert cache.synced(False, "6") == []
     assert cache.remove_workload("ns", "x", "w") == [KEY]
-    assert cache.known(False, "ns", "x") is None
+    assert cache.find(False, "ns", "x") is None
 
 
 def test_older_versions_change_nothing() -> None:
@@ -50,7 +50,7 @@ def test_older_versions_change_nothing() -> None:
 def test_a_workload_of_another_kind_of_job_is_not_kept() -> None:
     cache = ManagedPodCache()
     assert cache.put_workload(a_workload(5, owner="Job"), from_watch=True) == []
-    assert cache.known(False, "ns", "x") is None
+    assert cache.find(False, "ns", "x") is None
     cache.put_workload(a_workload(6), from_watch=True)
     assert cache.put_workload(a_workload(7, owner="Job"), from_watch=True) == [KEY]
     assert cache.put_workload(a_workload(8), from_watch=True) == [KEY]
@@ -61,7 +61,7 @@ def test_a_pod_that_is_not_managed_is_dropped_and_may_be_managed_again() -> None
     assert cache.put_pod(a_pod("u", 1, managed=False), from_watch=True) == []
     assert cache.put_pod(a_pod("u", 2), from_watch=True) == [KEY]
     assert cache.put_pod(a_pod("u", 3, managed=False), from_watch=True) == [KEY]
-    assert cache.known(True, "ns", "a") is None
+    assert cache.find(True, "ns", "a") is None
     assert cache.put_pod(a_pod("u", 4), from_watch=True) == [KEY]
     assert cache.remove_pod("ns", "a", "u") == [KEY]
     assert cache.put_pod(a_pod("u", 5), from_watch=False) == []

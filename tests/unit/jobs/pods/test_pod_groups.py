@@ -62,7 +62,7 @@ def test_the_group_may_be_named_by_an_annotation() -> None:
     assert started(world) == ["a", "b"]
 
 
-def test_a_group_that_does_not_fit_stays_out_as_a_whole() -> None:
+def test_no_pod_of_a_group_that_does_not_fit_is_admitted() -> None:
     world = a_world(cpu=1)
     add_group(world, "g")
     world.advance(2)

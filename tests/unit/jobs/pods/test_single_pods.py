@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from headgate.controllers.framework.effects import Delete, Effect, EffectResponse
 from headgate.jobs.settings import JobSettings
 from headgate.kube.feature_gates import FeatureGates
 from unit.jobs.pods.fixtures import (
@@ -100,7 +101,7 @@ def test_quota_is_free_while_the_pod_still_terminates(is_evicted: bool) -> None:
     assert "deletionTimestamp" in low["metadata"]
     assert "finalizers" not in low["metadata"], "nobody waits for us"
     assert has(world, "high", "Admitted")
-    assert started(world) == [], "there is no room on a node yet"
+    assert started(world) == [], "no node has capacity yet"
     assert not has(world, "low", "QuotaReserved")
     assert controller(world).terminating_released == 1
     if is_evicted:
@@ -112,6 +113,40 @@ def test_quota_is_free_while_the_pod_still_terminates(is_evicted: bool) -> None:
     assert started(world) == ["high"]
     assert list(workloads(world)) == ["high"]
     assert controller(world).terminating_released == 0
+
+
+def test_an_evicted_pod_keeps_its_grace_period() -> None:
+    world = a_world(cpu=1, kubelet=SlowKubelet, **PREEMPTION)
+    add(world, "low", priority="low", grace_s=45)
+    world.advance(2)
+    add(world, "high", priority="high")
+    world.advance(1)
+    assert pods(world)["low"]["metadata"]["deletionGracePeriodSeconds"] == 45
+    world.advance(40)
+    assert pods(world)["low"]["status"]["phase"] == "Running"
+
+
+def test_an_evicted_pod_holds_its_quota_until_its_deletion_succeeds() -> None:
+    """A decision to evict releases nothing: the pod has to terminate."""
+    world = a_world(cpu=1, kubelet=SlowKubelet, **PREEMPTION)
+
+    def refuse(effect: Effect) -> EffectResponse | None:
+        if isinstance(effect, Delete) and effect.resource.plural == "pods":
+            return EffectResponse(429, {"message": "later"}, world.server.epoch_s)
+        return None
+
+    world.refuse = refuse
+    add(world, "low", priority="low")
+    world.advance(2)
+    add(world, "high", priority="high")
+    world.advance(10)
+    assert has(world, "low", "Evicted")
+    assert has(world, "low", "QuotaReserved")
+    assert not has(world, "high", "QuotaReserved")
+    world.refuse = lambda effect: None
+    world.advance(60)
+    assert has(world, "high", "Admitted")
+    assert not has(world, "low", "QuotaReserved")
 
 
 @pytest.mark.parametrize(
