@@ -1,8 +1,10 @@
-"""The namespaces, queues and groups that admission handlers read, updated by events.
+"""A cache of the namespaces, queues, groups, GatePolicies and waiting pods that admission handlers read, updated by
+events.
 
-The embedded server updates it from the store (``cli/embedded/admission.py``), the webhook server from watches. A
-response that needs a missing object records it (:class:`CacheReader`) and the API server is asked, because a PodGroup
-is often created just before its pods and a watch may be late.
+The embedded server updates the cache from the store (``cli/embedded/admission.py``), the webhook server from watches.
+A PodGroup is often created just before its pods, and the watch may not show it yet. So :class:`CacheReader` records
+objects that a handler needs and the cache does not have, and the caller reads these from the API server, except those
+of :data:`CACHE_ONLY`. ``scope`` says which namespaces and queues opt in (``review_scope.py``).
 """
 
 from __future__ import annotations
@@ -10,13 +12,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from headgate.admission.assumed_resizes import AssumedResizes
+from headgate.admission.assumed_resizes import AllowedResize, AssumedResizes
 from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.review_scope import ReviewScope
 from headgate.capacity.api.queue import QueueIndex
 from headgate.capacity.kinds.queue_rules import QueueLister
-from headgate.capacity.names import POD_GROUPS, QUEUES
+from headgate.capacity.names import OPT_IN, POD_GROUPS, QUEUES
+from headgate.gate_policies.api import read_policy
+from headgate.gate_policies.index import GatePolicyIndex
+from headgate.gate_policies.names import GATE_POLICIES
+from headgate.gate_policies.pod_counts import AdmittedPod, GatedPodCounts
 from headgate.jobs.framework.management import known_ancestors
-from headgate.kube.api_resources import NAMESPACES, STATEFUL_SETS, APIResource
+from headgate.jobs.names import DEFAULT_QUEUE
+from headgate.kube.api_resources import NAMESPACES, PODS, STATEFUL_SETS, APIResource
 from headgate.kube.lenient_reader import find_text
 from headgate.quota.kinds.names import LOCAL_QUEUES
 
@@ -35,41 +43,107 @@ WATCHED: Final[Mapping[APIResource, tuple[str, ...]]] = {
     ),
     POD_GROUPS: ("spec.queue",),
 }
-"""The watched resources, and the fields that are used."""
-_OWNERS: Final = ("metadata.uid", "metadata.labels", "metadata.ownerReferences")
+"""The resources that are always watched, and the fields that the handlers use."""
+CACHE_ONLY: Final = frozenset({QUEUES, LOCAL_QUEUES})
+"""Resources whose objects are not read when the cache does not have them: most namespaces have no default queue, and a
+read for each review would delay all of them."""
+_OWNER_FIELDS: Final = ("metadata.uid", "metadata.labels", "metadata.ownerReferences")
 
-_GROUPS: Final = (*_OWNERS, "spec.replicas", "spec.template.metadata.annotations", "status.replicas")
+_STATEFUL_SET_FIELDS: Final = (*_OWNER_FIELDS, "spec.replicas", "spec.template.metadata.annotations", "status.replicas")
+
+
+GATE_OWNERSHIP: Final[Mapping[APIResource, tuple[str, ...]]] = {
+    GATE_POLICIES: ("metadata.creationTimestamp", "metadata.generation", "spec"),
+    PODS: ("spec.nodeName", "spec.schedulingGates", "status.phase"),
+}
+"""The resources that are watched as well if the feature gate GateOwnership is on."""
+FIELD_SELECTORS: Final[Mapping[APIResource, str]] = {PODS: "spec.nodeName="}
+"""Which objects of a resource are watched: a pod that waits behind a gate has no node."""
 
 
 def watched_resources(policy: AdmissionPolicy) -> Mapping[APIResource, tuple[str, ...]]:
-    """The watched resources; with possible ancestors of pods and LocalQueues, if jobs use Kueue's queues."""
+    """The watched resources and their fields. If jobs use Kueue's queues, LocalQueues and the kinds of possible owners
+    of pods are watched as well."""
+    watched = {**WATCHED, **(GATE_OWNERSHIP if policy.features.gate_ownership else {})}
     if not policy.suspends_jobs:
-        return WATCHED
-    owners = dict.fromkeys(known_ancestors(policy.jobs.kinds).values(), _OWNERS)
-    return {**WATCHED, LOCAL_QUEUES: ("metadata.uid",), **owners, STATEFUL_SETS: _GROUPS}
+        return watched
+    owners = dict.fromkeys(known_ancestors(policy.jobs.kinds).values(), _OWNER_FIELDS)
+    return {**watched, LOCAL_QUEUES: ("metadata.uid",), **owners, STATEFUL_SETS: _STATEFUL_SET_FIELDS}
 
 
 class AdmissionCache:
-    """Implements ``ClusterView`` (``policy.py``). ``resizes``: of the cache that this one replaces."""
+    """Implements ``ClusterView`` (``policy.py``). ``resizes``: the assumed resizes of the cache that this one
+    replaces, if any."""
 
     def __init__(self, resizes: AssumedResizes | None = None) -> None:
         self.resizes: Final = AssumedResizes() if resizes is None else resizes
+        self.gate_policies: Final = GatePolicyIndex()
+        self.gated_pods: Final = GatedPodCounts()
         self._objects: Final[dict[Key, Object]] = {}
         self._queue_index: Final = QueueIndex()
-        self._groups: Final[dict[str, int]] = {}
+        self._group_counts: Final[dict[str, int]] = {}
+        self._opting_in: Final[dict[APIResource, set[str]]] = {NAMESPACES: set(), QUEUES: set(), LOCAL_QUEUES: set()}
+        self.scope = ReviewScope()
 
     def applied(self, resource: APIResource, wire: Object) -> None:
+        if resource == PODS:  # only counted
+            self.gated_pods.apply(wire)
+            return
         metadata = wire["metadata"]
         namespace, name = metadata.get("namespace") or "", metadata["name"]
-        self.removed(resource, namespace, name)
+        self._forget(resource, namespace, name)
         self._objects[resource, namespace, name] = wire
         if resource == QUEUES:
             self._queue_index.apply(wire)
         elif resource == POD_GROUPS:
             queue = _queue(wire)
-            self._groups[queue] = self._groups.get(queue, 0) + 1
+            self._group_counts[queue] = self._group_counts.get(queue, 0) + 1
+        elif resource == GATE_POLICIES:
+            self.gate_policies.apply(read_policy(wire))
+            self._set_scope()
+        if resource in self._opting_in:
+            self._update_scope(resource, namespace, name, wire)
 
     def removed(self, resource: APIResource, namespace: str, name: str) -> None:
+        if resource == PODS:
+            self.gated_pods.remove(namespace, name)
+            return
+        self._forget(resource, namespace, name)
+        if resource == GATE_POLICIES:
+            self._set_scope()
+        if resource in self._opting_in:
+            self._update_scope(resource, namespace, name, None)
+
+    def _update_scope(self, resource: APIResource, namespace: str, name: str, wire: Object | None) -> None:
+        """``wire``: None if the object was deleted."""
+        if resource == LOCAL_QUEUES:
+            if name != DEFAULT_QUEUE:
+                return
+            key, opts_in = namespace, wire is not None
+        else:
+            key, opts_in = name, find_text(wire or {}, "metadata", "annotations", OPT_IN) == "true"
+        names = self._opting_in[resource]
+        if opts_in == (key in names):
+            return
+        (names.add if opts_in else names.discard)(key)
+        self._set_scope()
+
+    def _set_scope(self) -> None:
+        self.scope = ReviewScope(
+            frozenset(self._opting_in[NAMESPACES]),
+            bool(self._opting_in[QUEUES]),
+            frozenset(self._opting_in[LOCAL_QUEUES]),
+            self.gate_policies.gates,
+        )
+
+    def assume(self, assumed: AllowedResize | AdmittedPod, now_s: float) -> None:
+        """Later requests count what was allowed before the API server shows it."""
+        if isinstance(assumed, AdmittedPod):
+            self.gated_pods.admit(assumed, now_s)
+        else:
+            self.resizes.assume(assumed, now_s)
+
+    def _forget(self, resource: APIResource, namespace: str, name: str) -> None:
         before = self._objects.pop((resource, namespace, name), None)
         if before is None:
             return
@@ -77,9 +151,11 @@ class AdmissionCache:
             self._queue_index.remove(name)
         elif resource == POD_GROUPS:
             queue = _queue(before)
-            self._groups[queue] -= 1
-            if not self._groups[queue]:
-                del self._groups[queue]
+            self._group_counts[queue] -= 1
+            if not self._group_counts[queue]:
+                del self._group_counts[queue]
+        elif resource == GATE_POLICIES:
+            self.gate_policies.remove(name)
 
     def get(self, resource: APIResource, namespace: str, name: str, uid: str = "") -> Object | None:
         return self._objects.get((resource, namespace if resource.namespaced else "", name))
@@ -88,12 +164,13 @@ class AdmissionCache:
     def queues(self) -> QueueLister:
         return self._queue_index
 
-    def tenants(self, queue: str) -> int:
-        return self._groups.get(queue, 0)
+    def group_count(self, queue: str) -> int:
+        return self._group_counts.get(queue, 0)
 
 
 class CacheReader:
-    """The view of one response. ``fetched``: objects fetched for it; ``missed``: objects that were missing."""
+    """The ``ClusterView`` of one admission request. ``fetched``: objects that were read from the API server for this
+    request. ``missed``: objects that the handler needed and that are neither cached nor fetched."""
 
     def __init__(self, cache: AdmissionCache, fetched: Mapping[Key, Object | None]) -> None:
         self.missed: Final[list[Key]] = []
@@ -117,8 +194,16 @@ class CacheReader:
     def resizes(self) -> AssumedResizes:
         return self._cache.resizes
 
-    def tenants(self, queue: str) -> int:
-        return self._cache.tenants(queue)
+    def group_count(self, queue: str) -> int:
+        return self._cache.group_count(queue)
+
+    @property
+    def gate_policies(self) -> GatePolicyIndex:
+        return self._cache.gate_policies
+
+    @property
+    def gated_pods(self) -> GatedPodCounts:
+        return self._cache.gated_pods
 
 
 def _queue(group: Object) -> str:

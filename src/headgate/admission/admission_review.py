@@ -13,7 +13,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from headgate.admission.assumed_resizes import AllowedResize
-from headgate.kube.lenient_reader import find_object, find_text
+from headgate.gate_policies.pod_counts import AdmittedPod
+from headgate.kube.lenient_reader import find_object, find_strings, find_text
 
 Object = dict[str, Any]
 Operation = dict[str, Any]
@@ -24,8 +25,8 @@ _REASONS: Final = {400: "BadRequest", 403: "Forbidden"}
 
 
 class AdmissionRequest(msgspec.Struct, frozen=True):
-    """One write. ``obj`` is empty for a delete, ``old`` for a create. ``user`` is the name of the requesting user.
-    ``now_s``: monotonic time."""
+    """One write. ``obj`` is empty for a delete, ``old`` for a create. ``user`` and ``groups`` are those of the
+    requesting user. ``now_s``: monotonic time."""
 
     operation: str
     resource: str
@@ -38,24 +39,25 @@ class AdmissionRequest(msgspec.Struct, frozen=True):
     uid: str = ""
     dry_run: bool = False
     now_s: float = 0.0
+    groups: tuple[str, ...] = ()
 
 
 class AdmissionResponse(msgspec.Struct, frozen=True):
-    """``refusal``: why the write is rejected; empty if it is allowed, with ``patch`` applied. ``assumes``: a resize
-    that counts from now on; the server adds it to the cache."""
+    """``refusal``: why the write is rejected; empty if it is allowed, with ``patch`` applied. ``assumes``: an allowed
+    resize or a new pod behind a gate, which the server adds to the cache so that later requests count it."""
 
     refusal: str = ""
     code: Literal[400, 403] = 403
     patch: tuple[Operation, ...] = ()
     warnings: tuple[str, ...] = ()
-    assumes: AllowedResize | None = None
+    assumes: AllowedResize | AdmittedPod | None = None
 
 
 ALLOWED: Final = AdmissionResponse()
 
 
 def read_review(body: bytes, now_s: float = 0.0) -> AdmissionRequest | str:
-    """The request of an AdmissionReview, or why it is invalid."""
+    """The request of an AdmissionReview, or an error text that says why it is invalid."""
     try:
         review = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError) as problem:
@@ -77,6 +79,7 @@ def read_review(body: bytes, now_s: float = 0.0) -> AdmissionRequest | str:
         uid=request["uid"],
         dry_run=request.get("dryRun") is True,
         now_s=now_s,
+        groups=tuple(find_strings(find_object(request, "userInfo"), "groups")),
     )
 
 

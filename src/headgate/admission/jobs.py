@@ -1,7 +1,8 @@
 """Admission of jobs: suspends new jobs with a queue, and validates managed jobs.
 
-It applies to every job kind that can be suspended, built-in or from a file. ``jobs/`` stops a job that was created
-unsuspended, and starts jobs. ``kueue_pods.py`` handles pods, ``pod_owners.py`` their owners.
+It applies to every job kind that can be suspended, built-in or from a file. ``jobs/`` suspends a job that was created
+without this handler, and starts jobs whose Workload is admitted. ``kueue_pods.py`` handles pods, ``pod_owners.py``
+handles their owners.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from headgate.kube.field_errors import FieldErrors, aggregate
 from headgate.kube.lenient_reader import get_path
 
 
-def suspend_new(
+def suspend_new_job(
     kind: JobKind, request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView
 ) -> AdmissionResponse:
-    if not is_managed_namespace(request, policy, view):
+    if kind not in policy.jobs.kinds or not is_managed_namespace(request, policy, view):
         return ALLOWED
     queue = select_queue(request, policy, view)
     if isinstance(queue, UnknownAncestor):
@@ -40,7 +41,7 @@ def suspend_new(
     builder = PatchBuilder(request.obj)
     if queue == DEFAULT_QUEUE and not queue_of(request.obj):
         if has_known_controller(request.obj, policy):
-            return ALLOWED  # the default queue is not for dependents of other objects
+            return ALLOWED  # a job of another object does not get the default queue
         builder.put((*LABELS, QUEUE_NAME), queue)
     builder.put(kind.suspend, True)
     return AdmissionResponse(patch=builder.patch)
@@ -48,17 +49,17 @@ def suspend_new(
 
 def validate(kind: JobKind, request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
     """Reports all problems at once."""
-    if not is_managed_namespace(request, policy, view):
+    if kind not in policy.jobs.kinds or not is_managed_namespace(request, policy, view):
         return ALLOWED
-    problems = _problems(kind, request, policy, view)
+    problems = _find_problems(kind, request, policy, view)
     return AdmissionResponse(refusal=aggregate(problems)) if problems else ALLOWED
 
 
-def _problems(kind: JobKind, request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> FieldErrors:
+def _find_problems(kind: JobKind, request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> FieldErrors:
     new, old, is_job = request.obj, request.old, kind.resource == JOB.resource
     if request.operation == "CREATE":
         found = validate_new(new, policy.features) + (validate_new_job(new) if is_job else [])
-        return found + _template_problems(kind, request, policy)
+        return found + _find_template_gate_problems(kind, request, policy)
     found = validate_update(
         new,
         old,
@@ -67,11 +68,13 @@ def _problems(kind: JobKind, request: AdmissionRequest, policy: AdmissionPolicy,
         is_waiting=is_suspended(kind, new),
         has_default=bool(queue_of(old)) and not queue_of(new) and has_default_queue(request.namespace, view),
     )
-    return found + (validate_job_update(new, old) if is_job else []) + _template_problems(kind, request, policy)
+    return (
+        found + (validate_job_update(new, old) if is_job else []) + _find_template_gate_problems(kind, request, policy)
+    )
 
 
-def _template_problems(kind: JobKind, request: AdmissionRequest, policy: AdmissionPolicy) -> FieldErrors:
-    """Problems of gates in the pod templates."""
+def _find_template_gate_problems(kind: JobKind, request: AdmissionRequest, policy: AdmissionPolicy) -> FieldErrors:
+    """Problems of the gate annotations in the pod templates."""
     found: FieldErrors = []
     for source in kind.pod_sets:
         new, old = get_path(request.obj, source.template), get_path(request.old, source.template)

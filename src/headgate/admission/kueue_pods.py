@@ -1,7 +1,7 @@
 """Admission of pods for Kueue's queues: adds the gate, labels and finalizer, and validates managed pods.
 
-A gate can only be added at creation, so a pod can be held only here. ``jobs/pods/`` removes it. ``pods.py`` handles the
-gate of Headgate's own queues.
+A scheduling gate can only be added when a pod is created, so only this handler can make a pod wait. ``jobs/pods/``
+removes the gate. ``pods.py`` handles the gate of Headgate's own queues.
 """
 
 from __future__ import annotations
@@ -31,15 +31,17 @@ from headgate.kube.object_meta import controller_of
 from headgate.kube.schema import GroupVersionKind
 
 _STATEFUL_SET: Final = GroupVersionKind("apps", "v1", "StatefulSet")
-_OWNED: Final = f"pod owner is managed by kueue, label '{names.MANAGED}=true' might lead to unexpected behaviour"
+_OWNER_IS_MANAGED_WARNING: Final = (
+    f"pod owner is managed by kueue, label '{names.MANAGED}=true' might lead to unexpected behaviour"
+)
 
 
-def gate_new(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
+def gate_new_pod(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
     if not is_managed_namespace(request, policy, view):
         return ALLOWED
     builder = PatchBuilder(request.obj)
     if names.SUSPENDING_PARENT in annotations_of(request.obj):
-        problem = _join_parent(builder, request, view)
+        problem = _join_group_of_stateful_set(builder, request, view)
         if problem:
             return AdmissionResponse(refusal=problem)
     else:
@@ -65,15 +67,15 @@ def validate(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterVi
     if request.operation == "CREATE":
         problems = validate_new_pod(new, features)
     else:
-        leaves = bool(queue_of(old)) and not queue_of(new)
-        has_default = leaves and has_default_queue(request.namespace, view)
+        loses_queue_name = bool(queue_of(old)) and not queue_of(new)
+        has_default = loses_queue_name and has_default_queue(request.namespace, view)
         problems = validate_pod_update(new, old, features, has_default=has_default)
     return AdmissionResponse(refusal=aggregate(problems) if problems else "", warnings=_warnings(new, policy))
 
 
-def _join_parent(builder: PatchBuilder, request: AdmissionRequest, view: ClusterView) -> str:
-    """Adds a pod of a StatefulSet to the group of its owner. Returns a problem if the size of the group is not known
-    yet. Pods of other owners stay single."""
+def _join_group_of_stateful_set(builder: PatchBuilder, request: AdmissionRequest, view: ClusterView) -> str:
+    """Makes a pod of a StatefulSet a member of the pod group of that StatefulSet. Returns an error message if the size
+    of the group is not known yet, otherwise an empty text. A pod of another owner does not join a group."""
     if annotations_of(request.obj)[names.SUSPENDING_PARENT] != STATEFUL_SET_PARENT:
         return ""
     owner = controller_of(request.obj) or {}
@@ -97,10 +99,15 @@ def _join_parent(builder: PatchBuilder, request: AdmissionRequest, view: Cluster
 
 
 def _is_placed(pod: Object) -> bool:
-    """Whether the pod has a node and no queue, so that it cannot be held. With a queue the API server rejects it."""
+    """Whether the pod has a node and names no queue. It is not gated, because the API server rejects gates on a pod
+    with a node. A pod with a node that names a queue is gated, so that the API server rejects it."""
     return bool((pod.get("spec") or {}).get("nodeName")) and not queue_of(pod)
 
 
 def _warnings(pod: Object, policy: AdmissionPolicy) -> tuple[str, ...]:
-    waits_for_parent = names.SUSPENDING_PARENT in annotations_of(pod)
-    return (_OWNED,) if is_managed(pod) and not waits_for_parent and has_known_controller(pod, policy) else ()
+    waits_for_owner = names.SUSPENDING_PARENT in annotations_of(pod)
+    return (
+        (_OWNER_IS_MANAGED_WARNING,)
+        if is_managed(pod) and not waits_for_owner and has_known_controller(pod, policy)
+        else ()
+    )

@@ -27,7 +27,8 @@ class PatchBuilder:
         return tuple(self._patch)
 
     def put(self, path: Path, value: Any) -> None:
-        """Sets a value and creates missing parents. A parent that is not a map is left for the server to reject."""
+        """Sets a value and creates missing parents. If a parent is not a map, nothing is changed: the API server
+        rejects the object."""
         current: Any = self.obj
         for depth, step in enumerate(path):
             inner = current.get(step)
@@ -50,7 +51,7 @@ class PatchBuilder:
             self.put((*path, name), value)
 
     def append(self, path: Path, item: Any) -> None:
-        """Appends to a list, so that items which others add at the same time are neither lost nor moved."""
+        """Appends to a list, so that items which other webhooks add at the same time are neither lost nor moved."""
         current: Any = self.obj
         for step in path:
             current = current.get(step) if isinstance(current, dict) else None

@@ -1,4 +1,4 @@
-"""Admission of PodGroups: valid amounts, and an open queue.
+"""Admission of PodGroups: names and amounts of resources must be valid, and the queue must be open.
 
 A group with a queue that does not exist is accepted with a warning: manifests are often applied together, and its pods
 wait until the queue exists. ``queues.py`` handles queues.
@@ -12,38 +12,43 @@ from typing import Any, Final
 from headgate.admission.admission_review import ALLOWED, AdmissionRequest, AdmissionResponse
 from headgate.admission.policy import AdmissionPolicy, ClusterView
 from headgate.capacity.api.queue_state import CLOSED, CLOSING, OPEN, DesiredQueueState, closed_by, read_desired_state
+from headgate.capacity.kinds.definitions import MAX_MIN_RESOURCES
 from headgate.capacity.names import DEFAULT, QUEUES, ROOT
 from headgate.kube import quantity
-from headgate.kube.field_errors import quote
+from headgate.kube.field_errors import quote, too_many
 from headgate.kube.lenient_reader import find_object
+from headgate.kube.names import is_qualified_name
 from headgate.kube.quantity import Quantity
 
-_NOT_YET: Final = ("", "Pending")
+_PHASES_BEFORE_START: Final = ("", "Pending")
 
 
 def validate_group(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
     spec = find_object(request.obj, "spec")
+    old_spec = find_object(request.old, "spec")
     problem = next(_spec_problems(spec), "")
+    if not problem and (request.operation == "CREATE" or spec.get("minResources") != old_spec.get("minResources")):
+        problem = next(_name_problems(find_object(spec, "minResources")), "")
     if problem:
         return AdmissionResponse(refusal=problem)
     queue = _queue(spec)
     if request.operation == "CREATE":
         return _respond_to_queue(queue, view)
-    old_queue = _queue(find_object(request.old, "spec"))
+    old_queue = _queue(old_spec)
     if queue == old_queue:
         return ALLOWED
     phase = find_object(request.old, "status").get("phase") or ""
-    if phase not in _NOT_YET:
+    if phase not in _PHASES_BEFORE_START:
         text = f"the group is {phase} in queue {quote(old_queue)} and stays there; create another group instead"
         return AdmissionResponse(refusal=f"spec.queue: {text}")
     return _respond_to_queue(queue, view)
 
 
 def _respond_to_queue(name: str, view: ClusterView) -> AdmissionResponse:
-    """Rejects a queue that is closed or is not a leaf, and warns if it does not exist."""
+    """Rejects a group whose queue is closed or is not a leaf, and warns if the queue does not exist."""
     if view.get(QUEUES, "", name) is None:
         if name == DEFAULT:
-            return ALLOWED  # created by the status reporter
+            return ALLOWED  # the status reporter creates this queue
         return AdmissionResponse(
             warnings=(f"spec.queue: queue {quote(name)} does not exist yet; until it does, the group waits",)
         )
@@ -59,7 +64,8 @@ def _respond_to_queue(name: str, view: ClusterView) -> AdmissionResponse:
 
 
 def _state(name: str, view: ClusterView) -> str:
-    """The state of the queue. The desired states of the queue and its ancestors count before its status shows them."""
+    """The state of the queue. The desired states of the queue and its ancestors have precedence over its status, which
+    may be out of date."""
 
     def desired_state_of(queue: str) -> DesiredQueueState | None:
         found = view.get(QUEUES, "", queue)
@@ -84,6 +90,15 @@ def _spec_problems(spec: Mapping[str, Any]) -> Iterator[str]:
             yield f"spec.minResources[{name}]: Invalid value: {quote(str(amount))}: {parsed}"
         elif parsed.nano < 0:
             yield f"spec.minResources[{name}]: Invalid value: {quote(str(amount))}: must be greater than or equal to 0"
+
+
+def _name_problems(resources: Mapping[str, Any]) -> Iterator[str]:
+    """Not for an object that had these names before: it must be possible to change and to delete it."""
+    if len(resources) > MAX_MIN_RESOURCES:
+        yield str(too_many("spec.minResources", len(resources), MAX_MIN_RESOURCES))
+    for name in resources:
+        for message in is_qualified_name(name):
+            yield f"spec.minResources: Invalid value: {quote(name)}: is not the name of a resource: {message}"
 
 
 def _queue(spec: Mapping[str, Any]) -> str:

@@ -1,7 +1,8 @@
 """Admission of Deployments, ReplicaSets and StatefulSets, whose pods wait in Kueue's queues.
 
-The handlers write the queue's labels into the pod template; ``kueue_pods.py`` reads them when a pod is created. The
-annotation ``scheduling-gated-by`` stays on the owner: in the template its change would roll the pods.
+The handlers write the labels of the queue into the pod template; ``kueue_pods.py`` reads them when a pod is created.
+The annotation ``scheduling-gated-by`` stays on the owner and is not copied into the template, because its removal from
+the template would start a rollout.
 """
 
 from __future__ import annotations
@@ -35,34 +36,38 @@ from headgate.kube.object_meta import controller_of
 from headgate.quota.names import ADMISSION_GATED_BY
 
 DEPLOYMENT, REPLICA_SET, STATEFUL_SET = "deployment", "replicaset", STATEFUL_SET_PARENT
+"""The kinds of owners, as the annotation of their pods names them."""
 _TEMPLATE: Final = ("spec", "template")
-_GATES: Final = (names.SCHEDULING_GATED_BY, ADMISSION_GATED_BY)
-_DROPPED: Final = "cannot be added after creation and was left out; kubectl rollout undo restores old ones"
+_GATE_ANNOTATIONS: Final = (names.SCHEDULING_GATED_BY, ADMISSION_GATED_BY)
+_GATE_REMOVED: Final = "cannot be added after creation and was left out; kubectl rollout undo restores old ones"
 
 
-def mark_template(
-    parent: str, request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView
+def put_queue_in_template(
+    owner_kind: str, request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView
 ) -> AdmissionResponse:
-    """``parent``: the owner's kind, as its pods name it."""
+    """Writes the labels of the queue, and an annotation with the owner's kind, into the pod template. ``owner_kind`` is
+    one of the constants above."""
     if not is_managed_namespace(request, policy, view) or _is_terminating(request.obj):
         return ALLOWED
-    if parent == REPLICA_SET and controller_of(request.obj) is not None:
-        return ALLOWED  # its template comes from its Deployment, which would restore it
+    if owner_kind == REPLICA_SET and controller_of(request.obj) is not None:
+        return ALLOWED  # its Deployment owns the template and would undo the change
     builder = PatchBuilder(request.obj)
-    warnings = _drop_copied_gates(builder, request) if parent == DEPLOYMENT and request.operation == "UPDATE" else ()
+    warnings = (
+        _drop_copied_gates(builder, request) if owner_kind == DEPLOYMENT and request.operation == "UPDATE" else ()
+    )
     queue = select_queue(request, policy, view)
     if isinstance(queue, UnknownAncestor) and request.operation == "CREATE":
         return AdmissionResponse(refusal=unknown_ancestor_message(queue))
     if queue is None or isinstance(queue, UnknownAncestor):
         return AdmissionResponse(patch=builder.patch, warnings=warnings)
     if not queue_of(request.obj):
-        if not _may_use_default_queue(request, policy):
+        if not _may_wait_without_queue_name(request, policy):
             return AdmissionResponse(patch=builder.patch, warnings=warnings)
         if queue:
             builder.put((*LABELS, names.QUEUE_NAME), queue)
     priority = get_path(request.obj, (*LABELS, names.PRIORITY_CLASS))
     labels = {names.QUEUE_NAME: queue, names.PRIORITY_CLASS: priority}
-    builder.put((*_TEMPLATE, "metadata", "annotations", names.SUSPENDING_PARENT), parent)
+    builder.put((*_TEMPLATE, "metadata", "annotations", names.SUSPENDING_PARENT), owner_kind)
     builder.put_all(
         (*_TEMPLATE, *LABELS), {names.MANAGED: "true", **{name: value for name, value in labels.items() if value}}
     )
@@ -70,19 +75,23 @@ def mark_template(
 
 
 def _drop_copied_gates(builder: PatchBuilder, request: AdmissionRequest) -> tuple[str, ...]:
-    """``kubectl rollout undo`` writes the template of an old ReplicaSet and its annotations, which are copies of what
-    the Deployment had when it was created. A gate cannot be added later, so a gate that comes with another template is
-    removed. One that comes alone is rejected (``validate``)."""
+    """Removes gate annotations that an update of a Deployment adds together with a changed template. Returns warnings.
+
+    ``kubectl rollout undo`` sends such an update: it writes the template and the annotations of an old ReplicaSet. That
+    ReplicaSet has the annotations that the Deployment had when the ReplicaSet was created. A gate cannot be added after
+    creation; an update that adds one and does not change the template is rejected (``validate``)."""
     if get_path(request.obj, _TEMPLATE) == get_path(request.old, _TEMPLATE):
         return ()
     before, after = annotations_of(request.old), annotations_of(request.obj)
-    dropped = [name for name in _GATES if name in after and name not in before]
+    dropped = [name for name in _GATE_ANNOTATIONS if name in after and name not in before]
     for name in dropped:
         builder.remove((*ANNOTATIONS, name))
-    return tuple(f"metadata.annotations[{name}]: {_DROPPED}" for name in dropped)
+    return tuple(f"metadata.annotations[{name}]: {_GATE_REMOVED}" for name in dropped)
 
 
-def validate(parent: str, request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
+def validate(
+    owner_kind: str, request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView
+) -> AdmissionResponse:
     """Reports all problems at once."""
     if not is_managed_namespace(request, policy, view):
         return ALLOWED
@@ -91,7 +100,11 @@ def validate(parent: str, request: AdmissionRequest, policy: AdmissionPolicy, vi
         problems = validate_new_owner(new, policy.features)
     else:
         problems = validate_owner_update(new, old, policy.features)
-        if parent == STATEFUL_SET and _is_marked(new) and find_managed_ancestor(request, policy, view) is None:
+        if (
+            owner_kind == STATEFUL_SET
+            and _has_queue_in_template(new)
+            and find_managed_ancestor(request, policy, view) is None
+        ):
             problems += validate_stateful_set_update(new, old)
     return AdmissionResponse(refusal=aggregate(problems)) if problems else ALLOWED
 
@@ -101,21 +114,23 @@ def validate_scale(request: AdmissionRequest, policy: AdmissionPolicy, view: Clu
     if not is_managed_namespace(request, policy, view):
         return ALLOWED
     owner = view.get(STATEFUL_SETS, request.namespace, request.name)
-    if owner is None or not _is_marked(owner):
+    if owner is None or not _has_queue_in_template(owner):
         return ALLOWED
     wanted, before = (get_path(scale, ("spec", "replicas")) or 0 for scale in (request.obj, request.old))
     problems = scale_problems(wanted, before, get_path(owner, ("status", "replicas")) or 0)
     return AdmissionResponse(refusal=aggregate(problems)) if problems else ALLOWED
 
 
-def _may_use_default_queue(request: AdmissionRequest, policy: AdmissionPolicy) -> bool:
-    """Whether the owner may get a default queue: at creation, and not with a later, unrelated update."""
+def _may_wait_without_queue_name(request: AdmissionRequest, policy: AdmissionPolicy) -> bool:
+    """Whether an owner that names no queue may wait in a queue: only if it is being created or already has a queue in
+    its template, and if its own controller is not of a kind that can wait in a queue."""
     if has_known_controller(request.obj, policy):
         return False
-    return request.operation == "CREATE" or _is_marked(request.old)
+    return request.operation == "CREATE" or _has_queue_in_template(request.old)
 
 
-def _is_marked(owner: Object) -> bool:
+def _has_queue_in_template(owner: Object) -> bool:
+    """Whether ``put_queue_in_template`` has changed the owner, so that its pods wait in a queue."""
     return get_path(owner, (*_TEMPLATE, "metadata", "annotations", names.SUSPENDING_PARENT)) is not None
 
 

@@ -1,9 +1,10 @@
 """Admission of pods: adds the queue gate to pods that opt in, and protects Headgate's stamp.
 
-A pod opts in with its annotation, exactly ``"true"``. Without it, its queue, its namespace or the installation may opt
-in, and the annotation is then written on the pod, because later components read only the pod. A creation is never
-rejected: forbidden fields are removed. ``scheduling/gates/`` removes the gate after ``capacity/`` has reserved the
-capacity. A resize of a pod on a node is rejected if its queue has no capacity for it.
+A pod opts in with its annotation, exactly ``"true"``. Without the annotation, that of its queue or its namespace, or a
+setting of the installation, decides. The handler then writes the annotation to the pod, because later components read
+only the pod. The creation of a pod is never rejected; a stamp on a new pod is removed. ``scheduling/gates/`` removes
+the gate after ``capacity/`` has reserved the capacity. A resize of a pod on a node is rejected if its queue has no
+capacity for it.
 """
 
 from __future__ import annotations
@@ -31,27 +32,29 @@ from headgate.kube.pods.requests import pod_requests
 from headgate.kube.resource_amounts import is_counted, units
 
 _NOT_A_CREATE: Final = "expect operation to be 'CREATE'"
-_WORDS: Final = {"true": True, "false": False}
+_OPT_IN_CHOICES: Final = {"true": True, "false": False}
 _DEFAULT_SCHEDULER: Final = "default-scheduler"
 _ENDED: Final = ("Succeeded", "Failed")
 _ANNOTATIONS: Final = "/metadata/annotations"
 _GATES: Final = "/spec/schedulingGates"
-_AT_OPT_IN: Final = f"{_ANNOTATIONS}/{escape(OPT_IN)}"
-_AT_STAMP: Final = f"{_ANNOTATIONS}/{escape(STAMP)}"
-_HOW: Final = f'metadata.annotations[{OPT_IN}]: only "true" asks for the gate and only "false" declines it'
-_NEVER_LIFTED: Final = f'spec.schedulingGates: {GATE} is not lifted from a pod without the annotation {OPT_IN}: "true"'
+_OPT_IN_POINTER: Final = f"{_ANNOTATIONS}/{escape(OPT_IN)}"
+_STAMP_POINTER: Final = f"{_ANNOTATIONS}/{escape(STAMP)}"
+_OPT_IN_VALUES: Final = f'metadata.annotations[{OPT_IN}]: only "true" asks for the gate and only "false" declines it'
+_GATE_NOT_REMOVED: Final = (
+    f'spec.schedulingGates: {GATE} is not lifted from a pod without the annotation {OPT_IN}: "true"'
+)
 
 
-def gate_new(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
-    """A new pod: without a stamp, with the queue gate if it opts in."""
+def gate_new_pod(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
+    """Handles a new pod: removes a stamp, and adds the queue gate if the pod opts in."""
     if request.operation != "CREATE":
         return AdmissionResponse(refusal=_NOT_A_CREATE, code=400)
-    if not policy.gates or request.namespace in policy.exempt:
+    if not policy.queue_gate_enabled or request.namespace in policy.exempt_namespaces:
         return ALLOWED
     annotations, spec = annotations_of(request.obj), find_object(request.obj, "spec")
     patch: list[Operation] = []
     if STAMP in annotations:
-        patch.append({"op": "remove", "path": _AT_STAMP})
+        patch.append({"op": "remove", "path": _STAMP_POINTER})
     warnings = _warnings(annotations)
     if opted_in(request, policy, view):
         if _can_be_gated(spec, policy):
@@ -59,7 +62,7 @@ def gate_new(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterVi
         elif annotations.get(OPT_IN) == "true" and not spec.get("nodeName"):
             warnings.append(_other_scheduler_warning(spec))
     elif _has_gate(spec):
-        warnings.append(_NEVER_LIFTED)
+        warnings.append(_GATE_NOT_REMOVED)
     return AdmissionResponse(patch=tuple(patch), warnings=tuple(warnings)) if patch or warnings else ALLOWED
 
 
@@ -75,39 +78,52 @@ def opted_in(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterVi
         choice = _opt_in_choice(annotations_of(obj or {}))
         if choice is not None:
             return choice
-    return policy.gates_all
+    return policy.gates_all_pods
 
 
-def guard_stamp(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
-    """An update of a pod: only Headgate may write, change or remove the stamp."""
-    if not policy.gates or request.user in policy.trusted or request.namespace in policy.exempt:
+def reject_stamp_change(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
+    """Rejects an update of a pod that adds, changes or removes the stamp, unless Headgate makes the update."""
+    if (
+        not policy.queue_gate_enabled
+        or request.user in policy.trusted_users
+        or request.namespace in policy.exempt_namespaces
+    ):
         return ALLOWED
     before, after = annotations_of(request.old).get(STAMP), annotations_of(request.obj).get(STAMP)
-    return ALLOWED if before == after else _refusal(request)
+    return ALLOWED if before == after else _reject_stamp(request)
 
 
-def guard_binding(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
-    """Rejects a Binding with the stamp, because the API server copies its annotations to the pod."""
-    if not policy.gates or request.user in policy.trusted or request.namespace in policy.exempt:
+def reject_binding_with_stamp(
+    request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView
+) -> AdmissionResponse:
+    """Rejects a Binding that carries a stamp, because the API server copies the annotations of a Binding to the pod."""
+    if (
+        not policy.queue_gate_enabled
+        or request.user in policy.trusted_users
+        or request.namespace in policy.exempt_namespaces
+    ):
         return ALLOWED
-    return _refusal(request) if STAMP in annotations_of(request.obj) else ALLOWED
+    return _reject_stamp(request) if STAMP in annotations_of(request.obj) else ALLOWED
 
 
 def validate_resize(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
-    """A pod on a node can grow only within the limits of its queue. A pod without a node can request any amount: it
-    waits until its queue has it."""
+    """Rejects a resize with which a pod on a node would exceed the limits of its queue. A pod without a node can
+    request any amount: it waits until its queue has that amount."""
     spec = find_object(request.obj, "spec")
-    if request.namespace in policy.exempt or (spec.get("schedulerName") or _DEFAULT_SCHEDULER) not in policy.schedulers:
+    if (
+        request.namespace in policy.exempt_namespaces
+        or (spec.get("schedulerName") or _DEFAULT_SCHEDULER) not in policy.schedulers
+    ):
         return ALLOWED
     if not spec.get("nodeName") or find_object(request.old, "status").get("phase") in _ENDED:
         return ALLOWED
     growths = _growths(request.old, request.obj)
     if not growths:
         return ALLOWED
-    uid, shown = find_text(request.old, "metadata", "uid"), dict[str, dict[str, int]]()
+    uid, shown_usage = find_text(request.old, "metadata", "uid"), dict[str, dict[str, int]]()
 
     def usage_of(queue: str) -> dict[str, int]:
-        usage = shown[queue] = read_usage(find_object(view.get(QUEUES, "", queue) or {}, "status"))
+        usage = shown_usage[queue] = read_usage(find_object(view.get(QUEUES, "", queue) or {}, "status"))
         return {
             name: view.resizes.used(queue, name, usage.get(name, 0), uid, growth, request.now_s)
             for name, growth in growths.items()
@@ -116,8 +132,8 @@ def validate_resize(request: AdmissionRequest, policy: AdmissionPolicy, view: Cl
     added = {name: growth.after - growth.before for name, growth in growths.items()}
     shortage = find_resize_shortage(_queue_of_existing(request, view), added, view.queues, usage_of)
     if shortage is None:
-        is_assumed = shown and not request.dry_run
-        return AdmissionResponse(assumes=AllowedResize(uid, growths, shown)) if is_assumed else ALLOWED
+        is_assumed = shown_usage and not request.dry_run
+        return AdmissionResponse(assumes=AllowedResize(uid, growths, shown_usage)) if is_assumed else ALLOWED
     advice = "make it smaller, or wait until others have gone"
     text = (
         f"{shortage.describe('in use or promised')}; a pod on a node cannot grow over the limit of its queue: {advice}"
@@ -150,14 +166,15 @@ def _queue_of_existing(request: AdmissionRequest, view: ClusterView) -> str:
     return own if own and isinstance(own, str) else DEFAULT
 
 
-def _refusal(request: AdmissionRequest) -> AdmissionResponse:
+def _reject_stamp(request: AdmissionRequest) -> AdmissionResponse:
     rule = "only Headgate itself writes, changes or removes the proof that a pod was admitted"
     advice = f"user {quote(request.user)} is not among its users (--trusted-user)"
     return AdmissionResponse(refusal=f"metadata.annotations[{STAMP}]: {rule}; {advice}")
 
 
 def _queue_of(pods_namespace: str, annotations: Mapping[str, Any], namespace: Object, view: ClusterView) -> str:
-    """The queue of the pod; empty if its PodGroup does not exist yet."""
+    """The queue that a new pod names, through its PodGroup or by annotation; empty if its PodGroup does not exist
+    yet."""
     group = next((annotations[each] for each in GROUP_NAMES if annotations.get(each)), "")
     named: Any = ""
     if group:
@@ -179,12 +196,12 @@ def _gate_patch(annotations: Mapping[str, Any], spec: Mapping[str, Any]) -> list
     if not annotations:
         patch.append({"op": "add", "path": _ANNOTATIONS, "value": {OPT_IN: "true"}})
     elif annotations.get(OPT_IN) != "true":
-        patch.append({"op": "add", "path": _AT_OPT_IN, "value": "true"})
+        patch.append({"op": "add", "path": _OPT_IN_POINTER, "value": "true"})
     gates = spec.get("schedulingGates")
     if gates is None:
         patch.append({"op": "add", "path": _GATES, "value": [{"name": GATE}]})
     elif not _has_gate(spec):
-        # At the end, so that gates which other webhooks add at the same time are neither lost nor moved.
+        # "-" appends to the list, so that gates which other webhooks add at the same time are neither lost nor moved.
         patch.append({"op": "add", "path": f"{_GATES}/-", "value": {"name": GATE}})
     return patch
 
@@ -196,9 +213,9 @@ def _has_gate(spec: Mapping[str, Any]) -> bool:
 
 def _warnings(annotations: Mapping[str, Any]) -> list[str]:
     value = annotations.get(OPT_IN)
-    if value is None or value in _WORDS:
+    if value is None or value in _OPT_IN_CHOICES:
         return []
-    return [f"{_HOW}; {quote(str(value))} is ignored"]
+    return [f"{_OPT_IN_VALUES}; {quote(str(value))} is ignored"]
 
 
 def _other_scheduler_warning(spec: Mapping[str, Any]) -> str:
@@ -208,4 +225,4 @@ def _other_scheduler_warning(spec: Mapping[str, Any]) -> str:
 
 def _opt_in_choice(annotations: Mapping[str, Any]) -> bool | None:
     value = annotations.get(OPT_IN)
-    return _WORDS.get(value) if isinstance(value, str) else None
+    return _OPT_IN_CHOICES.get(value) if isinstance(value, str) else None

@@ -8,6 +8,9 @@ import msgspec
 
 from headgate.admission.assumed_resizes import AssumedResizes
 from headgate.capacity.kinds.queue_rules import QueueLister
+from headgate.gate_policies.index import GatePolicyIndex
+from headgate.gate_policies.names import WORKLOAD_CONTROLLERS
+from headgate.gate_policies.pod_counts import GatedPodCounts
 from headgate.jobs.settings import DEFAULT, JobSettings
 from headgate.kube.api_resources import APIResource
 from headgate.kube.feature_gates import DEFAULTS, FeatureGates
@@ -18,26 +21,30 @@ OWN_NAMESPACE: Final = "headgate-system"
 SYSTEM_NAMESPACE: Final = "kube-system"
 SERVICE_ACCOUNTS: Final = (
     f"system:serviceaccount:{OWN_NAMESPACE}:headgate",
+    f"system:serviceaccount:{OWN_NAMESPACE}:headgate-gates-only",
     f"system:serviceaccount:{SYSTEM_NAMESPACE}:headgate-scheduler",
 )
 """The default users of Headgate on a real cluster: the service accounts of its manifests."""
 
 
 class AdmissionPolicy(msgspec.Struct, frozen=True):
-    """``schedulers``: the scheduler names of this installation. ``trusted``: Headgate's own users, which may write
-    stamps. ``gates_all``: every pod of these schedulers opts in unless it, its queue or its namespace says ``"false"``.
-    ``exempt``: namespaces whose pods are not changed. ``gates``: the feature gate. ``suspends_jobs``: this installation
-    starts jobs when their Workload is admitted; ``jobs`` says which. ``features``: the annotations that are validated.
-    """
+    """``schedulers``: the values of ``spec.schedulerName`` that Headgate serves. ``trusted_users``: Headgate's own
+    users, which may write stamps. ``gates_all_pods``: every pod of these schedulers opts in to the queue gate, unless
+    its own annotation, or that of its queue or its namespace, is ``"false"``. ``exempt_namespaces``: their pods are not
+    changed. ``queue_gate_enabled``: the feature gate QueueAllocationGate is on. ``suspends_jobs``: new jobs in Kueue's
+    queues are suspended, because this installation starts a job when its Workload is admitted; ``jobs`` says which jobs
+    these are. ``features``: the feature gates, which also say which annotations are validated, and whether GatePolicies
+    are in effect. ``workload_controllers``: the users that create pods from the templates of others."""
 
     schedulers: frozenset[str]
-    trusted: frozenset[str] = frozenset(SERVICE_ACCOUNTS)
-    gates_all: bool = False
-    exempt: frozenset[str] = frozenset({SYSTEM_NAMESPACE, OWN_NAMESPACE})
-    gates: bool = True
+    trusted_users: frozenset[str] = frozenset(SERVICE_ACCOUNTS)
+    gates_all_pods: bool = False
+    exempt_namespaces: frozenset[str] = frozenset({SYSTEM_NAMESPACE, OWN_NAMESPACE})
+    queue_gate_enabled: bool = True
     suspends_jobs: bool = False
     features: FeatureGates = DEFAULTS
     jobs: JobSettings = DEFAULT
+    workload_controllers: frozenset[str] = WORKLOAD_CONTROLLERS
 
 
 class ClusterView(Protocol):
@@ -54,9 +61,19 @@ class ClusterView(Protocol):
 
     @property
     def resizes(self) -> AssumedResizes:
-        """Allowed resizes that statuses may not show yet."""
+        """Allowed resizes that the statuses of the queues may not include yet."""
         ...
 
-    def tenants(self, queue: str) -> int:
+    def group_count(self, queue: str) -> int:
         """How many PodGroups name this queue."""
+        ...
+
+    @property
+    def gate_policies(self) -> GatePolicyIndex:
+        """All GatePolicies; none while the feature gate GateOwnership is off."""
+        ...
+
+    @property
+    def gated_pods(self) -> GatedPodCounts:
+        """How many pods wait behind each gate, by namespace."""
         ...

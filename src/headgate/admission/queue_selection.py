@@ -1,7 +1,8 @@
 """Whether a new object waits in one of Kueue's queues, and in which.
 
-It does if its namespace is managed, no managed ancestor waits for it, and it names a queue, or its namespace has a
-default queue, or all jobs are managed. ``jobs/framework/management.py`` decides the same for existing objects.
+It waits if its namespace is managed, no ancestor of it is managed, and one of these is true: it names a queue, its
+namespace has a default queue, or all jobs are managed. ``jobs/framework/management.py`` decides the same for existing
+objects.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from headgate.quota.kinds.names import LOCAL_QUEUES
 
 def is_managed_namespace(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> bool:
     """Whether jobs of the namespace use Kueue's queues."""
-    if not policy.suspends_jobs or request.namespace in policy.exempt:
+    if not policy.suspends_jobs or request.namespace in policy.exempt_namespaces:
         return False
     namespace = view.get(NAMESPACES, "", request.namespace) or {}
     return policy.jobs.namespaces.matches((namespace.get("metadata") or {}).get("labels"))
 
 
 def select_queue(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> str | UnknownAncestor | None:
-    """The queue it waits in; empty if it waits until it gets one; None if it does not wait. Otherwise why that is
-    unknown."""
+    """The queue in which the object waits; empty if it waits until a user sets its queue; None if it does not wait;
+    :class:`UnknownAncestor` if that is not known yet."""
     queue = _requested_queue(request, policy, view)
     if queue is None:
         return None
@@ -39,6 +40,7 @@ def select_queue(request: AdmissionRequest, policy: AdmissionPolicy, view: Clust
 def find_managed_ancestor(
     request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView
 ) -> Object | UnknownAncestor | None:
+    """The topmost owner that is managed; None if there is none; :class:`UnknownAncestor` if that is not known yet."""
     obj = {**request.obj, "metadata": {**request.obj.get("metadata", {}), "namespace": request.namespace}}
     known = known_ancestors(policy.jobs.kinds)
     chain = [obj]
@@ -53,7 +55,7 @@ def find_managed_ancestor(
 
 
 def has_known_controller(obj: Object, policy: AdmissionPolicy) -> bool:
-    """Whether the object has a controller of a kind that may be managed itself."""
+    """Whether the controller of the object is of a kind that can wait in Kueue's queues."""
     owner = controller_of(obj)
     return owner is not None and group_kind_of(owner) in known_ancestors(policy.jobs.kinds)
 
@@ -72,5 +74,5 @@ def _requested_queue(request: AdmissionRequest, policy: AdmissionPolicy, view: C
 
 
 def unknown_ancestor_message(problem: UnknownAncestor) -> str:
-    """Why a write is rejected that might bypass quota. The client retries."""
+    """The rejection of an object of which it is not known whether it needs quota. The client can retry."""
     return f"whether it waits in a queue cannot be said yet: {problem.message}"

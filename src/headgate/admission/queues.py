@@ -1,6 +1,7 @@
 """Admission of Queues: calls ``capacity/kinds/queue_validation.py`` for one write.
 
-An invalid queue that is created while the webhooks fail open disables its own branch only; the engine handles that.
+While the webhook cannot be called, the API server accepts invalid queues. Such a queue and the queues below it grant
+nothing; other queues are not affected.
 ``pod_groups.py`` handles groups.
 """
 
@@ -15,10 +16,10 @@ from headgate.kube.lenient_reader import find_object
 def validate_queue(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
     """Reports all problems at once."""
     if request.operation == "DELETE":
-        problems, warnings = find_deletion_problems(_name(request), view.queues, view.tenants), []
+        problems, warnings = find_deletion_problems(_name(request), view.queues, view.group_count), []
     else:
         old = request.old if request.operation == "UPDATE" else None
-        problems = find_queue_problems(request.obj, old, view.queues, view.tenants)
+        problems = find_queue_problems(request.obj, old, view.queues, view.group_count)
         warnings = queue_warnings(request.obj, old)
     if problems:
         return AdmissionResponse(refusal="; ".join(map(str, problems)))

@@ -1,6 +1,7 @@
 """Admission of ``kueue.x-k8s.io`` objects: calls ``quota/kinds/validation.py`` for one write.
 
-The engine ignores, with a reason, an invalid object that is created while the webhooks fail open.
+While the webhook cannot be called, the API server accepts invalid objects. The engine ignores such an object and
+reports the reason.
 """
 
 from __future__ import annotations

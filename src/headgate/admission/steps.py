@@ -12,12 +12,35 @@ from typing import Final, Literal
 
 import msgspec
 
-from headgate.admission import jobs, kueue_pods, pod_groups, pod_owners, pods, queues, quota_kinds
+from headgate.admission import (
+    gate_policies,
+    jobs,
+    kueue_pods,
+    match_conditions,
+    pod_groups,
+    pod_owners,
+    pods,
+    queues,
+    quota_kinds,
+)
 from headgate.admission.admission_review import AdmissionRequest, AdmissionResponse
+from headgate.admission.match_conditions import MatchExpression, every_object
 from headgate.admission.policy import AdmissionPolicy, ClusterView
 from headgate.capacity.names import POD_GROUPS, QUEUES
+from headgate.jobs.kinds.batch_job import BUILTIN_KINDS, JOB
 from headgate.jobs.kinds.job_kind import JobKind
-from headgate.kube.api_resources import DEPLOYMENTS, PODS, REPLICA_SETS, STATEFUL_SETS, APIResource
+from headgate.jobs.settings import POD
+from headgate.kube.api_resources import (
+    CRON_JOBS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    JOBS,
+    PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+    APIResource,
+)
 from headgate.quota.kinds.names import (
     ADMISSION_CHECKS,
     CLUSTER_QUEUES,
@@ -30,134 +53,262 @@ from headgate.quota.kinds.names import (
 _BINDINGS: Final = APIResource("", "v1", "bindings", namespaced=True)
 """The legacy endpoint to bind a pod."""
 
+Operation = Literal["CREATE", "UPDATE", "DELETE"]
+_CREATE_OR_UPDATE: Final[tuple[Operation, ...]] = ("CREATE", "UPDATE")
+
 AdmissionHandler = Callable[[AdmissionRequest, AdmissionPolicy, ClusterView], AdmissionResponse]
 
 
 class AdmissionStep(msgspec.Struct, frozen=True):
-    """``path``: of the webhook; empty for a step that only the embedded server runs, where it is free. ``gates``: it is
-    skipped while the feature gate is off. ``keeps_jobs``: it runs only where jobs use Kueue's queues, and there in
-    managed namespaces. ``cannot_wait``: an unhandled create cannot be corrected later, so objects that name a queue are
-    rejected while the webhook is down."""
+    """A handler and the writes that it handles. ``path``: the URL path of the webhook; empty for a step that only the
+    embedded server runs, because as a webhook it would be called for every status write and every binding.
+    ``needs_queue_allocation_gate``: the step is skipped while the feature gate QueueAllocationGate is off.
+    ``for_kueue_queues``: the step runs only in installations in which jobs use Kueue's queues, for managed namespaces.
+    ``fails_closed``: while the webhook cannot be called, the API server rejects objects that name a queue: a pod that
+    was created without this step cannot be gated later, and a job would run outside its quota until it is suspended.
+    ``matches``: the objects that an API server asks about. ``matches_without_queue``: the same for objects that name no
+    queue, if the step fails closed. ``framework``: the step is for this integration of ``JobSettings``.
+    ``needs_gate_ownership``: the step is skipped while the feature gate GateOwnership is off. It fails closed for the
+    objects that it matches, and fails open on API servers without ``matchConditions``, which ask about all objects."""
 
     name: str
     path: str
-    mutates: bool
     resource: APIResource
-    subresource: str
-    operations: tuple[Literal["CREATE", "UPDATE", "DELETE"], ...]
-    gates: bool
+    operations: tuple[Operation, ...]
     handle: AdmissionHandler
-    keeps_jobs: bool = False
-    cannot_wait: bool = False
+    subresource: str = ""
+    mutates: bool = False
+    needs_queue_allocation_gate: bool = False
+    for_kueue_queues: bool = False
+    fails_closed: bool = False
+    matches: MatchExpression = every_object
+    matches_without_queue: MatchExpression = every_object
+    framework: str = ""
+    needs_gate_ownership: bool = False
 
 
-def _of_quota(resource: APIResource, subresource: str = "") -> AdmissionStep:
-    """The validation of one of Kueue's kinds."""
-    words = [resource.plural, *([subresource] if subresource else [])]
-    name, path = f"{'.'.join(reversed(words))}.kueue.headgate.dev", f"/kueue/{'/'.join(words)}/validate"
-    operations: tuple[Literal["CREATE", "UPDATE"], ...] = ("UPDATE",) if subresource else ("CREATE", "UPDATE")
-    return AdmissionStep(name, path, False, resource, subresource, operations, False, quota_kinds.validate)
-
-
-def _of_jobs(
-    resource: APIResource,
-    mutating: AdmissionHandler,
-    validating: AdmissionHandler,
-    *,
-    on_update: bool = False,
-    cannot_wait: bool = False,
-) -> tuple[AdmissionStep, AdmissionStep]:
-    """The mutating and the validating step of a kind that uses Kueue's queues."""
-    word = ".".join(filter(None, (resource.plural, resource.group)))
-    name, path = f"{word}.jobs.headgate.dev", f"/jobs/{word}"
-    first: tuple[Literal["CREATE", "UPDATE"], ...] = ("CREATE", "UPDATE") if on_update else ("CREATE",)
-    return (
-        AdmissionStep(f"wait.{name}", f"{path}/mutate", True, resource, "", first, False, mutating, True, cannot_wait),
-        AdmissionStep(name, f"{path}/validate", False, resource, "", ("CREATE", "UPDATE"), False, validating, True),
+def _template_step(resource: APIResource, path: tuple[str, ...] = gate_policies.TEMPLATE) -> AdmissionStep:
+    """The step of GatePolicies for a kind with a pod template. ``path``: of the spec of the pods."""
+    plural = ".".join(filter(None, (resource.plural, resource.group)))
+    return AdmissionStep(
+        name=f"gate-policies.{plural}.headgate.dev",
+        path=f"/gatepolicies/{plural}/validate",
+        resource=resource,
+        operations=_CREATE_OR_UPDATE,
+        handle=functools.partial(gate_policies.review_template, path),
+        matches=functools.partial(match_conditions.template_with_owned_gate, path),
+        needs_gate_ownership=True,
     )
 
 
-def _of_templates(resource: APIResource, parent: str) -> tuple[AdmissionStep, AdmissionStep]:
-    mark, validate = (functools.partial(each, parent) for each in (pod_owners.mark_template, pod_owners.validate))
-    return _of_jobs(resource, mark, validate, on_update=True, cannot_wait=True)
+def _quota_step(resource: APIResource, subresource: str = "") -> AdmissionStep:
+    """The validation of one of Kueue's kinds."""
+    words = [resource.plural, *([subresource] if subresource else [])]
+    return AdmissionStep(
+        name=f"{'.'.join(reversed(words))}.kueue.headgate.dev",
+        path=f"/kueue/{'/'.join(words)}/validate",
+        resource=resource,
+        subresource=subresource,
+        operations=("UPDATE",) if subresource else _CREATE_OR_UPDATE,
+        handle=quota_kinds.validate,
+    )
 
 
-def _of_kinds(kinds: Iterable[JobKind]) -> tuple[AdmissionStep, ...]:
+def _job_steps(
+    resource: APIResource,
+    mutate: AdmissionHandler,
+    validate: AdmissionHandler,
+    *,
+    mutates_updates: bool = False,
+    without_queue: MatchExpression,
+    validated: MatchExpression = every_object,
+    framework: str = "",
+) -> tuple[AdmissionStep, AdmissionStep]:
+    """The mutating and the validating step of a kind that uses Kueue's queues. ``mutates_updates``: the mutating step
+    also runs for updates, not only for new objects. ``without_queue``: the objects without a queue name that the
+    mutating step handles. ``validated``: the objects that the validating step handles."""
+    plural_with_group = ".".join(filter(None, (resource.plural, resource.group)))
+    name, path = f"{plural_with_group}.jobs.headgate.dev", f"/jobs/{plural_with_group}"
+    return (
+        AdmissionStep(
+            name=f"wait.{name}",
+            path=f"{path}/mutate",
+            resource=resource,
+            operations=_CREATE_OR_UPDATE if mutates_updates else ("CREATE",),
+            handle=mutate,
+            mutates=True,
+            for_kueue_queues=True,
+            fails_closed=True,
+            matches=match_conditions.is_not_terminating if mutates_updates else every_object,
+            matches_without_queue=without_queue,
+            framework=framework,
+        ),
+        AdmissionStep(
+            name=name,
+            path=f"{path}/validate",
+            resource=resource,
+            operations=_CREATE_OR_UPDATE,
+            handle=validate,
+            for_kueue_queues=True,
+            matches=validated,
+            framework=framework,
+        ),
+    )
+
+
+def _pod_owner_steps(resource: APIResource, owner_kind: str) -> tuple[AdmissionStep, AdmissionStep]:
+    """The steps of Deployments, ReplicaSets or StatefulSets. ``owner_kind``: a constant of ``pod_owners.py``."""
+    return _job_steps(
+        resource,
+        functools.partial(pod_owners.put_queue_in_template, owner_kind),
+        functools.partial(pod_owners.validate, owner_kind),
+        mutates_updates=True,
+        without_queue=match_conditions.pod_owner_without_queue,
+        validated=match_conditions.owner_with_kueue_metadata,
+        framework=pod_owners.STATEFUL_SET if owner_kind == pod_owners.STATEFUL_SET else pod_owners.DEPLOYMENT,
+    )
+
+
+def _job_kind_steps(kinds: Iterable[JobKind]) -> tuple[AdmissionStep, ...]:
     return tuple(
         step
         for kind in kinds
-        for step in _of_jobs(
-            kind.resource, functools.partial(jobs.suspend_new, kind), functools.partial(jobs.validate, kind)
+        for step in _job_steps(
+            kind.resource,
+            functools.partial(jobs.suspend_new_job, kind),
+            functools.partial(jobs.validate, kind),
+            without_queue=match_conditions.job_without_queue,
+            # The pod templates of other kinds may be at any path.
+            validated=match_conditions.owner_with_kueue_metadata if kind.resource == JOB.resource else every_object,
         )
     )
 
 
 STEPS: Final = (
-    AdmissionStep("gate.pods.headgate.dev", "/pods/mutate", True, PODS, "", ("CREATE",), True, pods.gate_new),
-    AdmissionStep("stamp.pods.headgate.dev", "/pods/validate", False, PODS, "", ("UPDATE",), True, pods.guard_stamp),
     AdmissionStep(
-        "resize.pods.headgate.dev",
-        "/pods/resize/validate",
-        False,
+        name="gate.pods.headgate.dev",
+        path="/pods/mutate",
+        resource=PODS,
+        operations=("CREATE",),
+        handle=pods.gate_new_pod,
+        mutates=True,
+        needs_queue_allocation_gate=True,
+        matches=match_conditions.new_pod_of_queue_gate,
+    ),
+    AdmissionStep(
+        name="stamp.pods.headgate.dev",
+        path="/pods/validate",
+        resource=PODS,
+        operations=("UPDATE",),
+        handle=pods.reject_stamp_change,
+        needs_queue_allocation_gate=True,
+        matches=match_conditions.changed_stamp,
+    ),
+    AdmissionStep(
+        name="resize.pods.headgate.dev",
+        path="/pods/resize/validate",
+        resource=PODS,
+        subresource="resize",
+        operations=("UPDATE",),
+        handle=pods.validate_resize,
+        matches=match_conditions.resize_of_scheduled_pod,
+    ),
+    AdmissionStep(
+        name="stamp.pods.headgate.dev",
+        path="",
+        resource=PODS,
+        subresource="status",
+        operations=("UPDATE",),
+        handle=pods.reject_stamp_change,
+        needs_queue_allocation_gate=True,
+    ),
+    AdmissionStep(
+        name="stamp.pods.headgate.dev",
+        path="",
+        resource=PODS,
+        subresource="binding",
+        operations=("CREATE",),
+        handle=pods.reject_binding_with_stamp,
+        needs_queue_allocation_gate=True,
+    ),
+    AdmissionStep(
+        name="stamp.pods.headgate.dev",
+        path="",
+        resource=_BINDINGS,
+        operations=("CREATE",),
+        handle=pods.reject_binding_with_stamp,
+        needs_queue_allocation_gate=True,
+    ),
+    AdmissionStep(
+        name="queues.headgate.dev",
+        path="/queues/validate",
+        resource=QUEUES,
+        operations=("CREATE", "UPDATE", "DELETE"),
+        handle=queues.validate_queue,
+    ),
+    AdmissionStep(
+        name="podgroups.headgate.dev",
+        path="/podgroups/validate",
+        resource=POD_GROUPS,
+        operations=_CREATE_OR_UPDATE,
+        handle=pod_groups.validate_group,
+    ),
+    *map(_quota_step, (RESOURCE_FLAVORS, CLUSTER_QUEUES, COHORTS, LOCAL_QUEUES, WORKLOADS, ADMISSION_CHECKS)),
+    _quota_step(WORKLOADS, "status"),
+    *_job_steps(
         PODS,
-        "resize",
-        ("UPDATE",),
-        False,
-        pods.validate_resize,
+        kueue_pods.gate_new_pod,
+        kueue_pods.validate,
+        without_queue=match_conditions.pod_without_queue,
+        validated=match_conditions.pod_with_kueue_metadata,
+        framework=POD,
     ),
-    AdmissionStep("stamp.pods.headgate.dev", "", False, PODS, "status", ("UPDATE",), True, pods.guard_stamp),
-    AdmissionStep("stamp.pods.headgate.dev", "", False, PODS, "binding", ("CREATE",), True, pods.guard_binding),
-    AdmissionStep("stamp.pods.headgate.dev", "", False, _BINDINGS, "", ("CREATE",), True, pods.guard_binding),
+    *_pod_owner_steps(DEPLOYMENTS, pod_owners.DEPLOYMENT),
+    *_pod_owner_steps(REPLICA_SETS, pod_owners.REPLICA_SET),
+    *_pod_owner_steps(STATEFUL_SETS, pod_owners.STATEFUL_SET),
     AdmissionStep(
-        "queues.headgate.dev",
-        "/queues/validate",
-        False,
-        QUEUES,
-        "",
-        ("CREATE", "UPDATE", "DELETE"),
-        False,
-        queues.validate_queue,
+        name="scale.statefulsets.apps.jobs.headgate.dev",
+        path="/jobs/statefulsets.apps/scale/validate",
+        resource=STATEFUL_SETS,
+        subresource="scale",
+        operations=("UPDATE",),
+        handle=pod_owners.validate_scale,
+        for_kueue_queues=True,
+        framework=pod_owners.STATEFUL_SET,
     ),
     AdmissionStep(
-        "podgroups.headgate.dev",
-        "/podgroups/validate",
-        False,
-        POD_GROUPS,
-        "",
-        ("CREATE", "UPDATE"),
-        False,
-        pod_groups.validate_group,
+        name="gate-policies.pods.headgate.dev",
+        path="/gatepolicies/pods/validate",
+        resource=PODS,
+        operations=_CREATE_OR_UPDATE,
+        handle=gate_policies.review_pod,
+        matches=match_conditions.pod_with_owned_gate,
+        needs_gate_ownership=True,
     ),
-    *map(_of_quota, (RESOURCE_FLAVORS, CLUSTER_QUEUES, COHORTS, LOCAL_QUEUES, WORKLOADS, ADMISSION_CHECKS)),
-    _of_quota(WORKLOADS, "status"),
-    *_of_jobs(PODS, kueue_pods.gate_new, kueue_pods.validate, cannot_wait=True),
-    *_of_templates(DEPLOYMENTS, pod_owners.DEPLOYMENT),
-    *_of_templates(REPLICA_SETS, pod_owners.REPLICA_SET),
-    *_of_templates(STATEFUL_SETS, pod_owners.STATEFUL_SET),
-    AdmissionStep(
-        "scale.statefulsets.apps.jobs.headgate.dev",
-        "/jobs/statefulsets.apps/scale/validate",
-        False,
-        STATEFUL_SETS,
-        "scale",
-        ("UPDATE",),
-        False,
-        pod_owners.validate_scale,
-        keeps_jobs=True,
+    *map(
+        _template_step,
+        (JOBS, DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, REPLICATION_CONTROLLERS),
     ),
+    _template_step(CRON_JOBS, gate_policies.CRON_JOB_TEMPLATE),
 )
-"""All steps except those of job kinds, which depend on the installation."""
+"""All steps except those of job kinds, which depend on the settings of the installation."""
 
 
 def all_steps(policy: AdmissionPolicy) -> tuple[AdmissionStep, ...]:
-    """All steps, including disabled ones: another replica may have other settings."""
-    return STEPS + _of_kinds(policy.jobs.kinds)
+    """All steps, including those that the policy disables. The webhook server serves all of them, because another
+    replica of it may run with other settings and register them. Only the kinds in a file of that one are not known."""
+    managed = {kind.resource for kind in policy.jobs.kinds}
+    unmanaged = (kind for kind in BUILTIN_KINDS if kind.resource not in managed)
+    return STEPS + _job_kind_steps((*policy.jobs.kinds, *unmanaged))
 
 
 def enabled_steps(policy: AdmissionPolicy) -> tuple[AdmissionStep, ...]:
     """The steps that the policy enables."""
     return tuple(
         step
-        for step in all_steps(policy)
-        if (policy.gates or not step.gates) and (policy.suspends_jobs or not step.keeps_jobs)
+        for step in STEPS + _job_kind_steps(policy.jobs.kinds)
+        if (policy.queue_gate_enabled or not step.needs_queue_allocation_gate)
+        and (policy.suspends_jobs or not step.for_kueue_queues)
+        and (not step.framework or step.framework in policy.jobs.frameworks)
+        and (policy.features.gate_ownership or not step.needs_gate_ownership)
     )

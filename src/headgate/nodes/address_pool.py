@@ -1,7 +1,7 @@
 """Addresses for simulated pods and nodes. No two of them have the same address at the same time.
 
 The pods of a node get addresses from its pod CIDR. If the node has none, or all are in use, a shared pool is used.
-Pure bookkeeping over integers.
+Pure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table of annotations and labels that simulated nodes and their pods understand.
+"""The table of annotations and labels that control simulated nodes and their pods.
 
 One row for each: ``headgate annotations`` prints them, ``docs/simulated-nodes.md`` lists them, and ``behaviour.py``
 reads them. A test compares all three."""
@@ -35,9 +35,11 @@ SUPPORTED_ANNOTATIONS: Final = (
         "how long its containers run before they exit, or never; without it pods of batch Jobs run for a second, all "
         "others until they are deleted",
     ),
-    SupportedAnnotation(KWOK_COMPLETE, "pod", "30s", "KWOK's name for run-for, which goes before it"),
     SupportedAnnotation(
-        f"{PREFIX}exit-code", "pod", "1", "what its containers exit with, from 0 to 255; 0 if not given"
+        KWOK_COMPLETE, "pod", "30s", "KWOK's annotation for the same; headgate.dev/run-for applies if a pod has both"
+    ),
+    SupportedAnnotation(
+        f"{PREFIX}exit-code", "pod", "1", "the exit code of its containers, from 0 to 255; 0 if not given"
     ),
     SupportedAnnotation(
         f"{PREFIX}stop-after",
@@ -53,21 +55,27 @@ SUPPORTED_ANNOTATIONS: Final = (
         f"{PREFIX}silent-after",
         "node",
         "1m",
-        "how long after it became Ready its kubelet stops talking, until this is taken away",
+        "how long after the node became Ready its kubelet stops reporting; it reports again when the annotation is "
+        "removed",
     ),
     SupportedAnnotation(
-        f"{PREFIX}killed-after", "node", "10m", "how long after it became Ready it is taken away (a spot machine)"
+        f"{PREFIX}killed-after", "node", "10m", "how long after it became Ready it is deleted (a spot machine)"
     ),
     SupportedAnnotation(
         f"{PREFIX}late-resources",
         "node",
         "nvidia.com/gpu=8,example.com/nic=1",
-        "resources that appear later, with their amounts",
+        "extended resources that the node does not have at first",
     ),
-    SupportedAnnotation(f"{PREFIX}late-resources-after", "node", "15s", "how much later"),
+    SupportedAnnotation(
+        f"{PREFIX}late-resources-after",
+        "node",
+        "15s",
+        "how long after the node became Ready it has the resources of headgate.dev/late-resources",
+    ),
     SupportedAnnotation(KWOK_NODE, "node", "fake", "the node is simulated; KWOK's name"),
     SupportedAnnotation(HOLLOW, "node", "true", "the node is simulated", "label"),
     SupportedAnnotation(
-        NODE_GROUP, "node", "machine", "the node group of a node that a model of an autoscaler bought", "label"
+        NODE_GROUP, "node", "machine", "the node group of a node that a model of an autoscaler has added", "label"
     ),
 )

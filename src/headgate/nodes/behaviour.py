@@ -1,6 +1,6 @@
 """Annotations that control a hollow kubelet: how long a pod runs, how it ends, how a node fails.
 
-An invalid annotation counts as absent, because a simulated cluster must not stop over a typing error;
+An invalid annotation counts as absent, so that a typing error does not stop a simulated cluster;
 ``annotation_problems`` returns the messages to log. ``annotations.py`` lists all annotations.
 """
 

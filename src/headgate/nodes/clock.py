@@ -1,8 +1,8 @@
-"""The clock of hollow nodes: steady like the event loop's, and corrected when the wall clock was changed.
+"""The clock of hollow nodes: monotonic, and corrected when the wall clock is set.
 
 Written times (a Lease's ``renewTime``, heartbeats, times of conditions) are compared with the clocks of other machines,
-so they must follow the wall clock: after a suspend, an NTP correction, or a manual change. The run time of a pod must
-not depend on that. The owner of deadlines is therefore notified of the offset, and moves them.
+so they must be equal to the wall clock, also after a suspend, an NTP correction, or a manual change. The run time of a
+pod must not depend on that. The clock therefore reports the offset, and the owner of the deadlines moves them.
 """
 
 from __future__ import annotations

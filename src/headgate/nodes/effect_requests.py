@@ -1,4 +1,4 @@
-"""Effects of hollow kubelets as requests. Pure; ``nodes/io/kubelet_runner.py`` sends them."""
+"""Converts effects of hollow kubelets to HTTP requests. Pure; ``nodes/io/kubelet_runner.py`` sends them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _NO_GRACE: Final = {"gracePeriodSeconds": 0}
 
 
 def request_for(effect: Effect) -> HTTPRequest:
-    return _signed(_request(effect))
+    return _with_user_agent(_request(effect))
 
 
 def create_lease(renewal: effects.RenewLease) -> HTTPRequest:
     """For a node that has no lease yet. A renewal is tried first, because there nearly always is one."""
-    return _signed(write_requests.create(LEASES, _LEASE_NAMESPACE, _lease(renewal)))
+    return _with_user_agent(write_requests.create(LEASES, _LEASE_NAMESPACE, _lease(renewal)))
 
 
 def _request(effect: Effect) -> HTTPRequest:
@@ -61,5 +61,5 @@ def _lease(renewal: effects.RenewLease) -> Object:
     }
 
 
-def _signed(request: HTTPRequest) -> HTTPRequest:
+def _with_user_agent(request: HTTPRequest) -> HTTPRequest:
     return msgspec.structs.replace(request, headers={**request.headers, "user-agent": _USER_AGENT})

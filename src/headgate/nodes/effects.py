@@ -1,6 +1,6 @@
 """Effects of hollow kubelets on the API. ``nodes/hollow_kubelets.py`` decides, ``nodes/io/kubelet_runner.py`` performs.
 
-Every write names the uid of its object: a pod or node that was created again under the same name is not touched.
+Every write has the uid of its object as a precondition, so a later pod or node of the same name is not changed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""All hollow kubelets as one pure state machine: events in, writes out.
+"""All hollow kubelets as one pure state machine: it receives events and returns writes.
 
-Time is an argument (seconds since 1970), and so is everything from the API; the same events in the same order give the
-same writes. ``nodes/hollow_nodes.py`` has the nodes, ``nodes/pod_workers.py`` the pods, and one heap has all timers.
-The API is the only storage: after a restart it is read again. ``nodes/io/kubelet_runner.py`` connects it to a
-server.
+Time (seconds since 1970) and API objects are arguments; the same events in the same order give the same writes.
+``nodes/hollow_nodes.py`` simulates the nodes, ``nodes/pod_workers.py`` the pods, and one heap has all timers. All state
+is in the API: after a restart it is read from there. ``nodes/io/kubelet_runner.py`` connects the state machine to an
+API server.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _TIMER_RETRY_S: Final = 5.0
 class HollowKubelets:
     """Every method returns the writes that follow. Writes to one object must be performed in the returned order."""
 
-    def __init__(self, options: HollowOptions | None = None, wanted: Sequence[Object] = ()) -> None:
-        """``wanted``: nodes to create, unless they exist at the start."""
+    def __init__(self, options: HollowOptions | None = None, initial_nodes: Sequence[Object] = ()) -> None:
+        """``initial_nodes``: nodes to create, unless they exist at the start."""
         settings = options or HollowOptions()
-        self._wanted = {node["metadata"]["name"]: node for node in wanted}
-        self._expected = set(self._wanted)  # nodes that the API has not shown with a Ready condition yet
+        self._initial_nodes = {node["metadata"]["name"]: node for node in initial_nodes}
+        self._expected = set(self._initial_nodes)  # nodes that the API has not shown with a Ready condition yet
         self._out: list[Effect] = []
         self._timers: TimerHeap[tuple[str, str]] = TimerHeap()
         self._nodes = HollowNodes(settings, self._timers, self._emit, self._node_changed, self._report_pods)
@@ -63,7 +63,7 @@ class HollowKubelets:
         """The initial list of nodes is complete. Later calls, after further full lists, have no effect."""
         if not self._nodes_synced:
             self._nodes_synced = True
-            for name, node in self._wanted.items():
+            for name, node in self._initial_nodes.items():
                 if name not in self._nodes.nodes:
                     self._emit(CreateNode(node))
             self._start_workers(now_s)
@@ -87,7 +87,7 @@ class HollowKubelets:
 
     @property
     def has_reported(self) -> bool:
-        """Every wanted node has reported its Ready condition once."""
+        """Every initial node has reported its Ready condition once."""
         return not self._expected
 
     def next_deadline_s(self) -> float | None:
@@ -131,6 +131,6 @@ class HollowKubelets:
 
     def _fire(self, timer: str, owner: str, now_s: float) -> None:
         if timer == _CREATE:
-            self._emit(CreateNode(self._wanted[owner]))
+            self._emit(CreateNode(self._initial_nodes[owner]))
         elif not self._nodes.timer_fired(timer, owner, now_s):
             self._workers.timer_fired(timer, owner, now_s)

@@ -1,7 +1,7 @@
-"""The life cycle of hollow nodes: they start, send heartbeats, and fail when an annotation asks for it.
+"""The life cycle of hollow nodes: they start, send heartbeats, and fail as their annotations define.
 
-Node events and timers come in, writes to nodes go out, and ``nodes/pod_workers.py`` is notified when a node's readiness
-changed. ``nodes/node_record.py`` has the state of a node; ``nodes/node_status.py`` builds its status.
+It receives node events and timers, and returns writes to nodes. It notifies ``nodes/pod_workers.py`` when the readiness
+of a node changes. ``nodes/node_record.py`` has the state of a node; ``nodes/node_status.py`` builds its status.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class HollowNodes:
             "lease": self._heartbeat,
             "report": self._report_again,
             "node-retry": self._write_all,
-            "believed": self._confirm_status,
+            "confirm-status": self._confirm_status,
         }
 
     @property
@@ -62,20 +62,20 @@ class HollowNodes:
     # -- events ----------------------------------------------------------------------------------------------------
 
     def applied(self, obj: Object, now_s: float) -> None:
-        seen = read(obj)
-        node = self._nodes.get(seen.name)
-        if node is not None and node.uid != seen.uid:
+        observed = read(obj)
+        node = self._nodes.get(observed.name)
+        if node is not None and node.uid != observed.uid:
             self.removed(node.name, node.uid, now_s)
             node = None
         if node is None:
-            self._nodes[seen.name] = seen
-            self._set_defaults(seen)
-            self._begin(seen, now_s)
-            self._node_changed(seen.name, now_s)
+            self._nodes[observed.name] = observed
+            self._set_defaults(observed)
+            self._begin(observed, now_s)
+            self._node_changed(observed.name, now_s)
             return
         was_hollow, was_observed, was_tainted = node.hollow, node.observed, node.tainted
         was_silent_s, was_allocatable = node.behaviour.silent_s, node.allocatable
-        self._update(node, seen)
+        self._update(node, observed)
         if node.hollow != was_hollow:
             self._cancel_timers(node)
             node.booted_s = None
@@ -85,7 +85,7 @@ class HollowNodes:
             if node.observed != was_observed:
                 self._correct_status(node, now_s)
                 if was_observed == "Unknown":
-                    self._timers.set(("believed", node.name), now_s + _CONFIRM_STATUS_S)
+                    self._timers.set(("confirm-status", node.name), now_s + _CONFIRM_STATUS_S)
             if node.tainted != was_tainted:
                 self._update_taint(node)
             if node.allocatable != was_allocatable:
@@ -199,7 +199,8 @@ class HollowNodes:
         self._timers.set(("lease", node.name), now_s + self._options.heartbeat_s)
 
     def _confirm_status(self, node: HollowNode, now_s: float) -> None:
-        """Whichever component set Ready to Unknown also marked the pods as not ready, so their status is repeated."""
+        """The component that set Ready to Unknown also marked the pods as not ready, so their status is written
+        again."""
         self._report_pods(node.name)
 
     def _report_again(self, node: HollowNode, now_s: float) -> None:
@@ -241,16 +242,20 @@ class HollowNodes:
         if not node.has_capacity:
             node.allocatable = counts_of(self._options.resources)
 
-    def _update(self, node: HollowNode, seen: HollowNode) -> None:
+    def _update(self, node: HollowNode, observed: HollowNode) -> None:
         """Copies the fields that the API owns; the fields that the kubelet owns stay."""
-        node.hollow, node.behaviour = seen.hollow, seen.behaviour
-        node.observed, node.observed_since_s, node.tainted = seen.observed, seen.observed_since_s, seen.tainted
-        node.has_node_info, node.has_capacity = seen.has_node_info, seen.has_capacity
+        node.hollow, node.behaviour = observed.hollow, observed.behaviour
+        node.observed, node.observed_since_s, node.tainted = (
+            observed.observed,
+            observed.observed_since_s,
+            observed.tainted,
+        )
+        node.has_node_info, node.has_capacity = observed.has_node_info, observed.has_capacity
         node.failures = 0
-        node.pool = node.pool or seen.pool
-        if seen.has_capacity:
-            node.allocatable = seen.allocatable
-        if seen.ip and seen.ip != node.ip:
+        node.pool = node.pool or observed.pool
+        if observed.has_capacity:
+            node.allocatable = observed.allocatable
+        if observed.ip and observed.ip != node.ip:
             self._addresses.release(node.ip)
-            node.ip = seen.ip
+            node.ip = observed.ip
             self._addresses.claim(node.ip)

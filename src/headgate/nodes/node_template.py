@@ -34,7 +34,7 @@ class NodeTemplate(msgspec.Struct, frozen=True):
 
 def make_nodes(count: int, template: NodeTemplate) -> list[Object]:
     if not 0 <= count <= MAX_NODES:
-        raise ValueError(f"{count} nodes cannot be made; ask for at most {MAX_NODES}")
+        raise ValueError(f"{count} nodes cannot be created; the maximum is {MAX_NODES}")
     return [_node(index, template) for index in range(count)]
 
 

@@ -1,4 +1,4 @@
-"""The state of one hollow pod: small, and enough to write its status at any time.
+"""The state of one hollow pod: all that is needed to write its status, and no more, because there are many pods.
 
 The containers' names and images are a :class:`ContainerSet`, shared by all equal pods. ``read`` builds a record from
 the API object alone, so that a restarted kubelet continues where the last one stopped.
@@ -71,7 +71,7 @@ class HollowPod(msgspec.Struct, gc=False):
     requests: Counts
     """The sum of ``allocated``."""
     priority: int
-    of_job: bool
+    ends_as_job: bool
     """Whether its owner is a batch Job and its restart policy allows it to end."""
     deadline_s: float | None
     """``activeDeadlineSeconds``."""
@@ -93,12 +93,12 @@ class HollowPod(msgspec.Struct, gc=False):
     rejected: bool = False
     """Whether the node rejected it."""
     counted: bool = False
-    """Whether its requests count on its node."""
+    """Whether its requests are included in the usage of its node."""
     ip: str = ""
     admitted_s: float = 0.0
     """``status.startTime``."""
     admitted_offset_s: float = 0.0
-    """The clock offset when ``admitted_s`` was set; the same for the other times below."""
+    """By how much the clock had been changed when ``admitted_s`` was set. The other offsets below are alike."""
     started_s: float = 0.0
     """When its containers last started."""
     started_offset_s: float = 0.0
@@ -141,7 +141,7 @@ def read(pod: Object) -> HollowPod:
         allocated=requested,
         requests=requests_of(pod),
         priority=spec.get("priority") or 0,
-        of_job=_is_of_job(metadata) and spec.get("restartPolicy", "Always") != "Always",
+        ends_as_job=_is_of_job(metadata) and spec.get("restartPolicy", "Always") != "Always",
         deadline_s=deadline_of(spec),
         delete_at_s=deletion_of(metadata),
     )
@@ -178,7 +178,7 @@ def is_terminal(status: Object) -> bool:
 
 
 def _resume(record: HollowPod, status: Object) -> None:
-    """Continues the state that another process reported."""
+    """Sets the state that an earlier process wrote to the status of the pod."""
     record.ip = status.get("podIP", "") if not record.container_set.host_network else ""
     record.admitted_s = _time(status.get("startTime"))
     record.observed_generation = status.get("observedGeneration", 0)
@@ -202,7 +202,8 @@ def _resume(record: HollowPod, status: Object) -> None:
 
 
 def _resume_allocation(record: HollowPod, spec: Object, status: Object) -> None:
-    """Keeps the allocation that another process reported. A status without an allocation is written again."""
+    """Keeps the allocation that an earlier process wrote to the status. A status without an allocation is written
+    again."""
     record.guaranteed = status.get("qosClass") == "Guaranteed"
     allocated = reported(spec, status)
     if allocated is None:

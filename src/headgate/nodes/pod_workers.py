@@ -1,8 +1,8 @@
 """The life cycle of pods on hollow nodes: admitted, running, restarted, ended, deleted.
 
-Pod events and timers come in, writes to pods go out. Every decision is computed again whenever something changes
-(``_sync_pod``), so a missed event does not matter. Nodes are read, never changed: ``nodes/hollow_nodes.py`` changes
-them. ``nodes/pod_record.py`` has the stages; ``nodes/pod_status.py`` builds the status of each.
+It receives pod events and timers, and emits writes to pods. After every change, ``_sync_pod`` decides the next step of
+a pod from the present state of the pod and its node, not from the event. ``nodes/hollow_nodes.py`` changes the nodes;
+this module only reads them. ``nodes/pod_record.py`` has the stages of a pod; ``nodes/pod_status.py`` builds the status.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ class PodWorkers:
         self._by_uid: dict[str, HollowPod] = {}
         self._on_node: dict[str, dict[Key, HollowPod]] = {}
         self._usage: dict[str, NodeUsage] = {}
-        self._deferred: dict[
-            str, dict[Key, HollowPod]
-        ] = {}  # by node: pods whose resize waits until others release capacity
-        self._released: set[str] = set()  # nodes with such pods, on which others have released capacity
+        # By node: pods whose resize waits until other pods release capacity.
+        self._deferred: dict[str, dict[Key, HollowPod]] = {}
+        # The nodes of these pods on which other pods have released capacity since the last retry.
+        self._released: set[str] = set()
         self._shared_pool = AddressPool(POD_POOL)
         self._started = False
-        self._clock_offset_s = 0.0  # by how much the clock was set so far
+        self._clock_offset_s = 0.0  # the sum of all changes of the clock (``clock_moved``)
         self._timer_handlers: Final[dict[str, Callable[[HollowPod, float], None]]] = {
             "start": self._run,
             "finish": self._finish,
@@ -86,7 +86,7 @@ class PodWorkers:
     # -- events ----------------------------------------------------------------------------------------------------
 
     def start(self, now_s: float) -> None:
-        """All pods and nodes are known. No pod was admitted before, so all running pods are counted first."""
+        """All pods and nodes are known now. Pods are admitted from now on, when the running pods are counted."""
         self._started = True
         for pod in self._pods.values():
             self._claim_address(pod)
@@ -121,7 +121,7 @@ class PodWorkers:
         pods = self._on_node.get(name, {}).values()
         for pod in pods:
             self._claim_address(pod)
-        if name in self._deferred:  # in their own order, before the pods are considered by age
+        if name in self._deferred:  # deferred resizes have an order of their own, and come before the other pods
             self._released.add(name)
             self._retry_resizes(now_s)
         for pod in sorted(pods, key=_age):
@@ -150,7 +150,8 @@ class PodWorkers:
             self._timers.set(("retry", pod.uid), now_s + _RETRY_BACKOFF.delay_s(pod.failures))
 
     def clock_moved(self, by_s: float) -> None:
-        """The clock was set. Running timers were moved; timers that are set later must have the same deadline."""
+        """The clock was changed by ``by_s``. The caller has moved the running timers; timers that are set later are
+        moved by the same time."""
         self._clock_offset_s += by_s
 
     # -- decisions -------------------------------------------------------------------------------------------------
@@ -159,7 +160,7 @@ class PodWorkers:
         """Decides the next step of the pod from its state and the state of its node."""
         node = self._nodes.get(pod.node)
         if node is None:
-            self._cancel_timers(pod)  # the pod garbage collector deletes it
+            self._cancel_timers(pod)  # the pod garbage collector deletes the pod of a missing node
             return
         if not node.alive:
             if node.silent:
@@ -216,7 +217,7 @@ class PodWorkers:
             name = self._released.pop()
             node = self._nodes.get(name)
             if node is None or not node.alive:
-                continue  # all its pods are synced when it is back
+                continue  # all its pods are synced when the node is ready again
             for pod in sorted(self._deferred.get(name, {}).values(), key=_resize_order):
                 if pod.delete_at_s is None and self._resize(pod, node, now_s):
                     self._report(pod)
@@ -256,7 +257,7 @@ class PodWorkers:
 
     def _set_timers(self, pod: HollowPod) -> None:
         run_s = pod.behaviour.run_s
-        if run_s is None and pod.of_job:
+        if run_s is None and pod.ends_as_job:
             run_s = self._options.job_run_s
         if run_s is None or math.isinf(run_s):
             self._timers.cancel(("finish", pod.uid))
@@ -286,10 +287,8 @@ class PodWorkers:
             self._timers.set(("restart", pod.uid), now_s + wait_s)
             return
         pod.restarts += 1
-        pod.started_s, pod.started_offset_s = (
-            now_s,
-            self._clock_offset_s,
-        )  # it stays Ready: the restart takes no time
+        # The pod stays ready, because the restart takes no time: ``ready_s`` does not change.
+        pod.started_s, pod.started_offset_s = now_s, self._clock_offset_s
         self._enter(pod, HollowPodStage.RUNNING, now_s)
         self._set_timers(pod)
 

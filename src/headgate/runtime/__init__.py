@@ -1,5 +1,5 @@
-"""Runs the engines: it watches, keeps time, performs the requests that an engine asks for, and returns the responses.
+"""Runs the engines: it watches, keeps timers, performs the effects that an engine returns, and returns the responses.
 
-``controller_manager.py`` runs all controllers on one set of watches and one work queue. Nothing here decides what is
-done.
+``controller_manager.py`` runs all controllers, ``scheduler/`` runs the scheduler, ``webhooks/`` serves admission
+reviews. The engines decide; this package does the I/O.
 """

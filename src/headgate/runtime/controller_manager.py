@@ -1,9 +1,11 @@
-"""Runs controllers: one watch per resource for all of them, one work queue, a few workers.
+"""The controller manager: one watch per resource for all controllers, one work queue, and a few workers.
 
-Discovery decides what is watched: it is read at the start and again when a CustomResourceDefinition changes, and
-watches start and stop with the kinds. A controller that fails on one object or key is logged and continues with the
-others; the object is delivered again (``client/io/redelivery.py``), the key is requeued with back-off. All state comes
-from the server, so a controller that is killed at any point resumes after a restart.
+The manager reads discovery at the start and again when a CustomResourceDefinition changes. It passes the served kinds
+to the controllers, and starts and stops watches accordingly. If a controller raises an error on an object, the manager
+logs it and delivers the object again (``client/io/redelivery.py``); a key is requeued with back-off. Other objects and
+keys are not affected. Keys that failed because no connection to the API server could be opened are tried again as soon
+as it responds. All state comes from the API server, so a controller that is killed at any point resumes after a
+restart.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import random
 import time
 from collections import deque
@@ -21,6 +24,7 @@ from typing import Any, Final
 import msgspec
 
 from headgate.client.backoff import Backoff
+from headgate.client.io.cancellation import raise_if_cancelled
 from headgate.client.io.event_recorder import EventRecorder, EventToEmit
 from headgate.client.io.informer import Informer, InformerEvent, ListSynced, ObjectApplied, ObjectDeleted
 from headgate.client.io.redelivery import Redelivery
@@ -50,30 +54,41 @@ from headgate.controllers.framework.reconcile import (
 from headgate.http.transport import Transport, Unreachable
 from headgate.kube.api_resources import CUSTOM_RESOURCE_DEFINITIONS, APIResource
 from headgate.runtime.effect_requests import request_of, response_of
+from headgate.runtime.reachability import ReachabilityTransport
 from headgate.runtime.work_queue import WorkQueue
 
 Object = dict[str, Any]
 QueueItem = tuple[Controller, Key]
 Sleep = Callable[[float], Awaitable[None]]
-WatchKey = tuple[APIResource, str]  # a resource, and which of its objects
+WatchKey = tuple[APIResource, str]  # a resource and a field selector
 
 _log: Final = logging.getLogger(__name__)
-_WORKERS: Final = 32  # they mostly wait for the disk, and a commit is shared by all that wait
+_WORKERS: Final = 32
+"""There are many workers because they mostly wait for responses, and the embedded API server commits the writes of all
+workers in one transaction."""
 _SYNC_TIMEOUT_S: Final = 30.0
 _DISCOVERY_RETRY_S: Final = 1.0
 _DISCOVERY_RESYNC_S: Final = 2.0
 _RESTART_S: Final = 1.0
+_STABLE_S: Final = 60.0
+"""A watch that ran this long before it failed starts again without the back-off of earlier failures."""
+_SERVER_START_S: Final = 30.0
+_SERVER_START_RETRY_S: Final = 1.0
+"""For this long after a refused connection, keys that fail are tried again after this time, and jitter, at the latest:
+an API server that starts answers 403, 429 and 503 for some seconds."""
 _NOT_SERVED_S: Final = 10.0
-"""How long a kind may be in discovery and return 404 without a warning: discovery is updated after a deletion."""
+"""How long the watch of a kind in discovery may return 404 without a warning. Discovery still has the kind for some
+time after its definition is deleted."""
 _MAX_PARALLEL: Final = 64
-"""Requests of one batch that are in flight at a time."""
+"""How many requests of one ``ParallelRequests`` are in flight at a time."""
 _DISCOVERY_HANDLER_FAILED: Final = "the discovery result could not be processed; discovery is read again"
 _EVENT_ATTEMPTS: Final = 2
 _EVENT_WRITERS: Final = 8
-"""Many controllers emit Events; a single writer would wait for each commit."""
+"""There are several writers because many controllers emit Events, and each writer waits until its Event is
+committed."""
 _MAX_PENDING_EVENTS: Final = 16_384
-_ENQUEUES_PER_TURN: Final = 500
-"""Enqueues of one event before the event loop runs other tasks."""
+_ENQUEUES_AT_ONCE: Final = 500
+"""How many keys are enqueued for one watch event before the event loop runs other tasks."""
 _IDLE_WAIT_S: Final = 0.25
 """How long an Event waits for an idle work queue; after that it is written anyway."""
 
@@ -85,13 +100,14 @@ async def run_controllers(
     sleep: Sleep = asyncio.sleep,
     failed: Callable[[BaseException], None] = lambda error: None,
 ) -> None:
-    """Runs controllers until it is cancelled. If they fail as a whole, ``failed`` is called, and new controllers start
-    from the API state alone."""
+    """Runs controllers until it is cancelled. If the controller manager raises an error, ``failed`` is called, and a
+    new manager with new controllers starts from the API state alone."""
     while True:
         try:
             await ControllerManager(make(), transport, sleep=sleep).run()
         except Exception as error:
-            _log.exception("controllers: they failed and are started again")
+            raise_if_cancelled()
+            _log.exception("controllers: the controller manager failed; it starts again with new controllers")
             failed(error)
         await sleep(_RESTART_S)
 
@@ -115,12 +131,12 @@ class _SharedInformer:
 
 
 class _PendingEnqueues(msgspec.Struct):
-    """The enqueues of an event or a result that are not in the work queue yet."""
+    """The keys that a controller returned for one watch event or reconcile, and that are not in the work queue yet."""
 
     controller: Controller
     rest: Iterator[Enqueue]
     done: Callable[[Exception | None], None]
-    """Called once with the outcome, if the enqueues took more than one turn of the event loop."""
+    """Called once, with the error or None, when all keys are enqueued; not called if they could be enqueued at once."""
     failed: Exception | None = None
 
 
@@ -134,16 +150,17 @@ class ControllerManager:
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._controllers = controllers
-        self._transport = transport
+        self._transport: Final = ReachabilityTransport(transport, self._retry_unreached)
         self._workers = workers
         self._sleep = sleep
         self._informers: dict[WatchKey, _SharedInformer] = {}
-        writer = Writer(transport, jitter=random.random, sleep=sleep, attempts=_EVENT_ATTEMPTS)
+        writer = Writer(self._transport, jitter=random.random, sleep=sleep, attempts=_EVENT_ATTEMPTS)
         self._events = EventRecorder(
             writer, max_events=_MAX_PENDING_EVENTS, workers=_EVENT_WRITERS, before_write=self._wait_until_idle
         )
         self._kinds_changed = asyncio.Event()
         self._discovery_backoff = Backoff(_DISCOVERY_RETRY_S)
+        self._unreached: Final[set[QueueItem]] = set()  # keys that failed while connections were refused
         self._pending_enqueues: Final[deque[_PendingEnqueues]] = deque()
         self._has_pending_enqueues: Final = asyncio.Event()
 
@@ -164,11 +181,11 @@ class ControllerManager:
             for informer in self._informers.values():
                 informer.close()
 
-    # -- what is served --------------------------------------------------------------------------------------------
+    # -- discovery and watches -------------------------------------------------------------------------------------
 
     async def _run_discovery(self, group: asyncio.TaskGroup) -> None:
-        """Reads discovery after every change of a definition. A definition may exist only for a moment, and a
-        controller that missed its kind would never learn about its objects."""
+        """Reads discovery after every change of a CustomResourceDefinition. A definition may exist only for a short
+        time, and a controller that missed its kind would never process its objects."""
         while True:
             await self._kinds_changed.wait()
             while self._kinds_changed.is_set():
@@ -210,7 +227,8 @@ class ControllerManager:
         asyncio.get_running_loop().call_later(wait_s, self._kinds_changed.set)
 
     def _notify_discovery(self, controller: Controller, served: DiscoveredKinds) -> bool:
-        """False if the controller failed; discovery is then read again with back-off."""
+        """Passes the served kinds to the controller. Returns false if the controller raised an error; discovery is then
+        read again with back-off."""
 
         def done(error: Exception | None) -> None:
             if error is not None:
@@ -244,6 +262,8 @@ class ControllerManager:
                 informer.task = group.create_task(self._run_informer(watch_key[0], self._informer(watch_key, informer)))
 
     def _delivery(self, controller: Controller, resource: APIResource) -> Redelivery:
+        """Delivers the events of a resource to the controller, and delivers an event again after an error."""
+
         def handle(event: InformerEvent) -> None:
             enqueues = _handle_event(controller, resource, event, time.time())
             if not self._enqueue(controller, enqueues, lambda error: delivery.finish(event, error)):
@@ -256,10 +276,13 @@ class ControllerManager:
         """Runs an informer, and runs it again after an unexpected error. Other watches are not affected."""
         backoff = Backoff(_DISCOVERY_RETRY_S)
         while True:
+            started_s = time.monotonic()
             try:
                 await informer.run()
             except Exception:
-                _log.exception("controllers: the watch of %s failed, and goes on", resource.plural)
+                _log.exception("controllers: the watch of %s failed; it starts again", resource.plural)
+            if time.monotonic() - started_s >= _STABLE_S:
+                backoff.reset()
             await self._sleep(backoff.next(random.random()))
 
     def _informer(self, watch_key: WatchKey, informer: _SharedInformer) -> Informer:
@@ -288,16 +311,16 @@ class ControllerManager:
             _log.warning("controllers: discovery lists a kind that is not served: %s", problem)
 
     async def _wait_for_lists(self) -> None:
-        """Waits until all watches have delivered their list, but not for ever: one kind that cannot be listed must not
-        stop the others."""
+        """Waits until all watches have delivered their list, at most :data:`_SYNC_TIMEOUT_S`: one kind that cannot be
+        listed must not stop the others."""
         waits = [asyncio.create_task(informer.synced.wait()) for informer in self._informers.values()]
         _, late = await asyncio.wait(waits, timeout=_SYNC_TIMEOUT_S)
         for task in late:
             task.cancel()
         if late:
-            _log.warning("controllers: %d kinds could not be listed yet; going on without them", len(late))
+            _log.warning("controllers: %d kinds could not be listed yet; controllers start without them", len(late))
 
-    # -- events in -------------------------------------------------------------------------------------------------
+    # -- watch events ----------------------------------------------------------------------------------------------
 
     def _observe(self, resource: APIResource, informer: _SharedInformer, event: InformerEvent) -> None:
         informer.not_found_since_s, informer.has_warned = None, False
@@ -311,7 +334,8 @@ class ControllerManager:
     def _enqueue(
         self, controller: Controller, enqueues: Iterable[Enqueue], done: Callable[[Exception | None], None]
     ) -> bool:
-        """False if there are too many for one turn of the event loop; ``done`` is called after the rest."""
+        """Adds keys to the work queue. Returns False if there are too many for one turn of the event loop: the rest is
+        added later, and then ``done`` is called."""
         pending = _PendingEnqueues(controller, iter(enqueues), done)
         if self._enqueue_some(pending):
             return True
@@ -320,9 +344,9 @@ class ControllerManager:
         return False
 
     def _enqueue_some(self, pending: _PendingEnqueues) -> bool:
-        """Returns whether all are queued. If one cannot be queued, the others are, and then the error is raised."""
+        """Returns whether all keys are queued. If a key cannot be queued, its error is raised after the last key."""
         count = 0
-        for enqueue in islice(pending.rest, _ENQUEUES_PER_TURN):
+        for enqueue in islice(pending.rest, _ENQUEUES_AT_ONCE):
             count += 1
             try:
                 self._queue.add((pending.controller, enqueue.key), enqueue.after_s)
@@ -331,7 +355,7 @@ class ControllerManager:
                     "%s: %s cannot be queued: %s: %s", pending.controller.name, enqueue, type(error).__name__, error
                 )
                 pending.failed = error
-        if count == _ENQUEUES_PER_TURN:
+        if count == _ENQUEUES_AT_ONCE:
             return False
         if pending.failed is not None:
             raise pending.failed
@@ -353,18 +377,21 @@ class ControllerManager:
                 first.done(failed)
             self._has_pending_enqueues.clear()
 
-    # -- work ------------------------------------------------------------------------------------------------------
+    # -- workers ---------------------------------------------------------------------------------------------------
 
     async def _worker(self) -> None:
         while True:
             item = await self._queue.get()
             try:
                 await yield_if_slice_spent()
-                self._handle_result(item, await self._reconcile(*item))
+                refused_before = self._transport.refused_connections
+                result = await self._reconcile(*item)
+                was_refused = self._transport.refused_connections > refused_before
+                self._handle_result(item, result, was_refused=was_refused)
             except Exception as error:
-                # One key on which a controller fails must not stop the others.
+                # An error on one key must not stop the worker.
                 wait_s = self._queue.add_rate_limited(item, random.random())
-                text = "%s: work on %s failed and is tried again in %.3f s: %s: %s"
+                text = "%s: the reconcile of %s failed and is tried again in %.3f s: %s: %s"
                 _log.exception(text, item[0].name, item[1], wait_s, type(error).__name__, error)
             finally:
                 self._queue.done(item)
@@ -381,16 +408,22 @@ class ControllerManager:
             result: Result = done.value
             return result
 
-    def _handle_result(self, item: QueueItem, result: Result) -> None:
+    def _handle_result(self, item: QueueItem, result: Result, *, was_refused: bool) -> None:
+        """``was_refused``: a connection was refused meanwhile, perhaps that of another key."""
         match result:
-            case Done(wakes):
-                self._enqueue(item[0], wakes, lambda error: self._handle_enqueue_error(item, error))
+            case Done(enqueues):
+                self._enqueue(item[0], enqueues, lambda error: self._handle_enqueue_error(item, error))
                 self._queue.forget(item)
             case RequeueAfter(after_s):
                 self._queue.add(item, after_s)
                 self._queue.forget(item)
-            case RequeueWithBackoff(reason):
-                wait_s = self._queue.add_rate_limited(item, random.random())
+            case RequeueWithBackoff(reason, enqueues):
+                self._enqueue(item[0], enqueues, lambda error: self._handle_enqueue_error(item, error))
+                if was_refused:
+                    self._unreached.add(item)
+                is_starting = not was_refused and self._transport.refused_within(_SERVER_START_S)
+                max_s = _SERVER_START_RETRY_S if is_starting else math.inf
+                wait_s = self._queue.add_rate_limited(item, random.random(), max_s)
                 _log.debug("%s: %s is tried again in %.3f s: %s", item[0].name, item[1], wait_s, reason)
             case _:
                 raise TypeError(f"the reconciler returned {result!r}, which is not a Result")
@@ -398,9 +431,12 @@ class ControllerManager:
     def _handle_enqueue_error(self, item: QueueItem, error: Exception | None) -> None:
         if error is not None:
             wait_s = self._queue.add_rate_limited(item, random.random())
-            _log.error("%s: %s is worked on again in %.3f s: %s", item[0].name, item[1], wait_s, error, exc_info=error)
+            text = (
+                "%s: keys that the reconcile of %s returned could not be queued; it is reconciled again in %.3f s: %s"
+            )
+            _log.error(text, item[0].name, item[1], wait_s, error, exc_info=error)
 
-    # -- effects out -----------------------------------------------------------------------------------------------
+    # -- effects ---------------------------------------------------------------------------------------------------
 
     async def _perform(self, effect: Effect) -> EffectResponse:
         match effect:
@@ -413,14 +449,14 @@ class ControllerManager:
                 return await self._request(effect)
 
     async def _wait_until_idle(self) -> None:
-        """Waits until the work queue is idle, but not for ever."""
+        """Waits until the work queue is idle, at most :data:`_IDLE_WAIT_S`: reconciles come before Events."""
         if not self._queue.idle.is_set():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_IDLE_WAIT_S):
                     await self._queue.idle.wait()
 
     async def _request_in_parallel(self, requests: Sequence[effects.RequestEffect]) -> EffectResponse:
-        """Sends a few at a time, so that a batch does not delay other keys."""
+        """Sends :data:`_MAX_PARALLEL` requests at a time, so that a large batch does not delay other keys."""
         responses: list[EffectResponse | None] = [None] * len(requests)
         rest = iter(enumerate(requests))
 
@@ -437,8 +473,14 @@ class ControllerManager:
         try:
             response = await self._transport.request(request_of(effect))
         except Unreachable as error:
-            return EffectResponse(UNREACHABLE, {"message": str(error)}, time.time())
+            return EffectResponse(UNREACHABLE, {"message": str(error)}, time.time(), was_sent=error.sent)
         return response_of(effect, response, time.time())
+
+    def _retry_unreached(self) -> None:
+        """The API server has responded."""
+        if self._unreached:
+            self._queue.retry_now(self._unreached)
+            self._unreached.clear()
 
 
 def _watch_key(spec: WatchSpec) -> WatchKey:

@@ -1,4 +1,7 @@
-"""Effects of controllers as requests, and the meaning of the responses. Pure; ``controller_manager.py`` sends them."""
+"""Converts effects of controllers to HTTP requests, and HTTP responses to the responses of effects.
+
+Pure; ``controller_manager.py`` sends the requests.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,8 @@ def request_of(effect: effects.RequestEffect) -> HTTPRequest:
         case effects.Discover(prefix):
             return HTTPRequest("GET", prefix, "", _DISCOVERY)
         case effects.Create(resource, namespace, obj):
-            # kube-apiserver keeps the data of a ControllerRevision as the received bytes, and controllers compare them.
+            # Controllers compare the bytes of a ControllerRevision's data, which kube-apiserver stores unchanged.
+            # kube-controller-manager sends them with HTML characters escaped.
             request = write_requests.create(resource, namespace, obj)
             return msgspec.structs.replace(request, body=html_escaped(request.body))
         case effects.Replace(resource, namespace, name, obj, subresource):
@@ -55,7 +59,8 @@ def response_of(effect: effects.RequestEffect, response: HTTPResponse, now_s: fl
     try:
         return EffectResponse(response.status, _body(effect, response), now_s)
     except msgspec.DecodeError:
-        text = f"answered {response.status}: {response.body[:200].decode(errors='replace')}"
+        start = response.body[:200].decode(errors="replace")
+        text = f"the response with status {response.status} is not a JSON object: {start}"
         return EffectResponse(response.status if not response.ok else effects.UNREACHABLE, {"message": text}, now_s)
 
 

@@ -1,6 +1,7 @@
-"""Time zones by name, from the data of this machine: their offset from UTC at an instant.
+"""Finds time zones by name in the time zone data of this machine.
 
-Pure packages get them as functions (``kube/cron.py``); this module reads the data.
+A zone is a function that returns the offset from UTC at a time. Pure packages receive it as an argument
+(``kube/cron.py``).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from headgate.kube.cron import Zone
 
 _FIRST_S: Final = 0
 _LAST_S: Final = 253_000_000_000
-"""The year 9987. Times outside the range use the rules of its nearest end."""
+"""The year 9987. ``datetime`` cannot represent much later times; a later time uses the offset at this one."""
 
 
 @lru_cache(maxsize=1024)  # there are about 600 zones; users choose the names

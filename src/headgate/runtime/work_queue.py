@@ -1,14 +1,16 @@
-"""The work queue: each key is processed by one worker at a time, and only as often as needed.
+"""The work queue of the controllers, like the rate-limiting queue of client-go's ``workqueue``.
 
-A key that is added while it waits is not queued twice; one that is added while it is processed is processed again
-afterwards. A key may be due later; the earliest time counts. The queue keeps that time itself: the handle that
-``call_at`` returns may not have it (uvloop returns a plain ``Handle`` for a delay below 1 ms).
+Only one worker at a time processes a key. A key that is added while it waits is not queued twice. A key that is added
+while it is processed is processed again afterwards. A key may be added with a delay; if it is added several times, the
+earliest time counts. The queue stores that time itself, because the handle that ``call_at`` returns may not have it
+(uvloop returns a plain ``Handle`` for a delay below 1 ms).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable
+import math
+from collections.abc import Hashable, Iterable
 from typing import Final, Generic, TypeVar
 
 from headgate.client.backoff import Backoff
@@ -47,14 +49,23 @@ class WorkQueue(Generic[K]):
         if key not in self._processing:
             self._ready.put_nowait(key)
 
-    def add_rate_limited(self, key: K, jitter: float) -> float:
-        """Adds the key after a failure, with back-off. Returns the delay."""
-        wait_s = self._backoffs.setdefault(key, Backoff(_FIRST_RETRY_S, _MAX_RETRY_S)).next(jitter)
+    def add_rate_limited(self, key: K, jitter: float, max_s: float = math.inf) -> float:
+        """Adds the key after a failure, with back-off. Returns the delay. ``max_s``: another limit for this delay, to
+        which the jitter is added."""
+        wait_s = self._backoffs.setdefault(key, Backoff(_FIRST_RETRY_S, _MAX_RETRY_S)).next(jitter, max_s)
         self.add(key, wait_s)
         return wait_s
 
     def forget(self, key: K) -> None:
+        """Resets the back-off of the key."""
         self._backoffs.pop(key, None)
+
+    def retry_now(self, keys: Iterable[K]) -> None:
+        """Ends the delays of these keys, and resets their back-off."""
+        for key in keys:
+            self.forget(key)
+            if key in self._delayed:
+                self.add(key)
 
     async def get(self) -> K:
         key = await self._ready.get()

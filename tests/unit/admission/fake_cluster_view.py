@@ -12,7 +12,7 @@ from headgate.kube.api_resources import NAMESPACES, APIResource
 
 Object = dict[str, Any]
 
-POLICY = AdmissionPolicy(schedulers=frozenset({"headgate"}), trusted=frozenset({"headgate-itself"}))
+POLICY = AdmissionPolicy(schedulers=frozenset({"headgate"}), trusted_users=frozenset({"headgate-itself"}))
 
 
 class FakeClusterView(AdmissionCache):

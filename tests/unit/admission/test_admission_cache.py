@@ -6,10 +6,12 @@ from typing import Any
 
 from headgate.admission.admission_cache import AdmissionCache, CacheReader
 from headgate.admission.admission_review import ALLOWED, AdmissionRequest
-from headgate.admission.kueue_pods import gate_new
+from headgate.admission.kueue_pods import gate_new_pod
 from headgate.admission.policy import AdmissionPolicy
-from headgate.capacity.names import POD_GROUPS, QUEUES
+from headgate.admission.review_scope import ReviewScope
+from headgate.capacity.names import OPT_IN, POD_GROUPS, QUEUES
 from headgate.kube.api_resources import JOBS, NAMESPACES
+from headgate.quota.kinds.names import LOCAL_QUEUES
 
 
 def a_queue(name: str, parent: str = "") -> dict[str, Any]:
@@ -31,18 +33,18 @@ def test_queues_follow_their_objects() -> None:
     assert list(book.queues.children("c")) == ["b"]
 
 
-def test_a_queue_has_tenants_until_the_last_one_is_gone_or_moved() -> None:
+def test_a_queue_has_groups_until_the_last_one_is_gone_or_moved() -> None:
     book = AdmissionCache()
     book.applied(POD_GROUPS, a_group("g", "a"))
     book.applied(POD_GROUPS, a_group("g", "a", namespace="u"))
-    assert book.tenants("a") == 2
+    assert book.group_count("a") == 2
     book.removed(POD_GROUPS, "t", "g")
-    assert book.tenants("a") == 1
+    assert book.group_count("a") == 1
     book.applied(POD_GROUPS, a_group("g", "b", namespace="u"))
-    assert (book.tenants("a"), book.tenants("b")) == (0, 1)
+    assert (book.group_count("a"), book.group_count("b")) == (0, 1)
     book.removed(POD_GROUPS, "u", "g")
     book.removed(POD_GROUPS, "u", "g")
-    assert book.tenants("b") == 0
+    assert book.group_count("b") == 0
 
 
 def test_malformed_objects_are_kept_and_not_counted() -> None:
@@ -91,6 +93,23 @@ def test_a_recreated_owner_is_fetched_before_its_pod_counts_as_unmanaged() -> No
     asked = AdmissionRequest("CREATE", "pods", "t", "p", obj=pod)
     policy = AdmissionPolicy(frozenset(), suspends_jobs=True)
     first = CacheReader(book, {})
-    gate_new(asked, policy, first)
+    gate_new_pod(asked, policy, first)
     assert (JOBS, "t", "j") in first.missed
-    assert gate_new(asked, policy, CacheReader(book, {(JOBS, "t", "j"): a_job("new")})) == ALLOWED
+    assert gate_new_pod(asked, policy, CacheReader(book, {(JOBS, "t", "j"): a_job("new")})) == ALLOWED
+
+
+def test_the_scope_follows_namespaces_and_queues_that_opt_in_and_default_queues() -> None:
+    book = AdmissionCache()
+    opted_in = {OPT_IN: "true"}
+    book.applied(NAMESPACES, {"metadata": {"name": "a", "annotations": opted_in}})
+    book.applied(NAMESPACES, {"metadata": {"name": "b", "annotations": {OPT_IN: "false"}}})
+    book.applied(QUEUES, {"metadata": {"name": "q", "annotations": opted_in}})
+    book.applied(LOCAL_QUEUES, {"metadata": {"name": "default", "namespace": "c"}})
+    book.applied(LOCAL_QUEUES, {"metadata": {"name": "other", "namespace": "d"}})
+    assert book.scope == ReviewScope(frozenset("a"), True, frozenset("c"))
+    book.applied(NAMESPACES, {"metadata": {"name": "a"}})
+    book.removed(QUEUES, "", "q")
+    book.removed(LOCAL_QUEUES, "d", "other")
+    assert book.scope == ReviewScope(default_queue_namespaces=frozenset("c"))
+    book.removed(LOCAL_QUEUES, "c", "default")
+    assert book.scope == ReviewScope()

@@ -18,7 +18,7 @@ from headgate.store import Store
 
 PODS = "/api/v1/namespaces/t/pods"
 OURS = "Bearer ours"
-POLICY = AdmissionPolicy(schedulers=frozenset({"default-scheduler"}), trusted=frozenset({"headgate"}))
+POLICY = AdmissionPolicy(schedulers=frozenset({"default-scheduler"}), trusted_users=frozenset({"headgate"}))
 
 
 def a_server(policy: AdmissionPolicy = POLICY) -> Embedded:
@@ -56,7 +56,7 @@ def test_w5_a_value_that_is_almost_true_gates_nothing_and_is_warned_about() -> N
 
 
 def test_w6_with_the_feature_off_pods_are_unchanged() -> None:
-    server = a_server(msgspec.structs.replace(POLICY, gates=False))
+    server = a_server(msgspec.structs.replace(POLICY, queue_gate_enabled=False))
     made = server.post(PODS, opting())
     assert gates(made.body) == []
     annotated = server.patch(f"{PODS}/a", {"metadata": {"annotations": {STAMP: "x"}}})
@@ -142,7 +142,7 @@ HOOK = {
 
 
 def _opts_in(call: WebhookCall) -> WebhookAnswer:
-    """A webhook that opts in for everybody and has a gate of its own."""
+    """A webhook that opts in for all pods and adds another gate."""
     patch = [
         {"op": "add", "path": "/metadata/annotations", "value": {OPT_IN: "true"}},
         {"op": "add", "path": "/spec/schedulingGates", "value": [{"name": "from.webhook"}]},

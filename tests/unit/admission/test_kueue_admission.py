@@ -10,7 +10,7 @@ import pytest
 from embedded import Embedded, Reply
 from headgate.admission.policy import AdmissionPolicy
 from headgate.cli.embedded.admission import own_admission
-from headgate.jobs.settings import MANAGED_NAMESPACES, JobSettings
+from headgate.jobs.settings import FRAMEWORKS, MANAGED_NAMESPACES, JobSettings
 from headgate.kube.feature_gates import FeatureGates
 from headgate.kube.labels import Selector, parse_selector
 from headgate.quota.kinds.definitions import definitions
@@ -224,6 +224,17 @@ def test_nothing_is_queued_in_an_unmanaged_namespace(kind: str) -> None:
     server.patch("/api/v1/namespaces/ns", {"metadata": {"labels": {"team": "blue"}}})
     waiting = create(server, kind, "b")
     assert gates(waiting) == [GATE] if kind == "Pod" else waiting != as_it_came
+
+
+@pytest.mark.parametrize("kind", ["Pod", *OWNERS])
+def test_a_kind_whose_framework_is_not_enabled_is_left_as_it_came(kind: str) -> None:
+    framework = {"Pod": "pod", "StatefulSet": "statefulset"}.get(kind, "deployment")
+    body = queued(kind)
+    others = a_server(JobSettings(frameworks=frozenset(FRAMEWORKS) - {framework}))
+    assert set(labels_of(made(others.post(collection(kind), body)))) == {QUEUE}
+    assert PARENT not in str(others.get(f"{collection(kind)}/a").body)
+    enabled = made(a_server(JobSettings(frameworks=frozenset({framework}))).post(collection(kind), body))
+    assert gates(enabled) == [GATE] if kind == "Pod" else PARENT in str(enabled)
 
 
 @pytest.mark.parametrize("selector", [MANAGED_NAMESPACES, Selector()])

@@ -82,6 +82,27 @@ def test_invalid_amounts_are_rejected_by_field(spec: dict[str, Any], field: str)
     assert move(FakeClusterView(), {}, "Running", **spec).refusal.startswith(f"{field}: Invalid value: ")
 
 
+@pytest.mark.parametrize("name", ["", " resized", "run-time ", "set-aside nvidia.com/gpu", "a/b/c"])
+def test_names_that_no_resource_can_have_are_rejected(name: str) -> None:
+    named = {"minResources": {"cpu": "1", name: "1"}}
+    text = f'spec.minResources: Invalid value: "{name}": is not the name of a resource: '
+    assert create(FakeClusterView(), **named).refusal.startswith(text)
+    assert move(FakeClusterView(), {"minResources": {"cpu": "1"}}, "Running", **named).refusal.startswith(text)
+    assert move(FakeClusterView(), named, "Running", minMember=2, **named) == ALLOWED
+
+
+def test_the_number_of_named_resources_is_limited() -> None:
+    most = {f"example.com/{number}": "1" for number in range(100)}
+    assert create(FakeClusterView(), minResources=most) == ALLOWED
+    refusal = create(FakeClusterView(), minResources={**most, "cpu": "1"}).refusal
+    assert refusal == "spec.minResources: Too many: 101: must have at most 100 items"
+
+
+def test_names_that_volcano_writes_are_accepted() -> None:
+    named = {"cpu": "1", "pods": "1", "count/pods": "1", "requests.cpu": "1", "limits.memory": "1Gi"}
+    assert create(FakeClusterView(), minResources=named) == ALLOWED
+
+
 @pytest.mark.parametrize("phase", ["Inqueue", "Running", "Unknown", "Completed"])
 def test_an_admitted_group_stays_in_its_queue(phase: str) -> None:
     view = FakeClusterView().queue("a").queue("b")

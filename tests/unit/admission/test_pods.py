@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from headgate.admission.admission_review import ALLOWED, AdmissionRequest, AdmissionResponse
-from headgate.admission.pods import gate_new, guard_binding, guard_stamp
+from headgate.admission.pods import gate_new_pod, reject_binding_with_stamp, reject_stamp_change
 from headgate.admission.policy import AdmissionPolicy, Object
 from headgate.apimachinery.patch.json_patch import apply_json_patch
 from headgate.apimachinery.patch.result import PatchResult
@@ -18,13 +18,13 @@ from headgate.kube.api_resources import APIResource
 from unit.admission.fake_cluster_view import POLICY, FakeClusterView, a_create, an_update
 
 OPTED: dict[str, str] = {OPT_IN: "true"}
-ALL_PODS = msgspec.structs.replace(POLICY, gates_all=True)
+ALL_PODS = msgspec.structs.replace(POLICY, gates_all_pods=True)
 
 
 def asked(
     request: AdmissionRequest, view: FakeClusterView | None = None, policy: AdmissionPolicy = POLICY
 ) -> AdmissionResponse:
-    return gate_new(request, policy, view or FakeClusterView())
+    return gate_new_pod(request, policy, view or FakeClusterView())
 
 
 def became(request: AdmissionRequest, view: FakeClusterView | None = None, policy: AdmissionPolicy = POLICY) -> Any:
@@ -35,6 +35,11 @@ def became(request: AdmissionRequest, view: FakeClusterView | None = None, polic
 
 def gates(pod: Any) -> list[str]:
     return [gate["name"] for gate in pod["spec"].get("schedulingGates", [])]
+
+
+def test_gate_and_annotation_have_the_name_in_the_design() -> None:
+    name = "scheduling.volcano.sh/queue-allocation-gate"
+    assert gates(became(a_create({name: "true"}))) == [name]
 
 
 def test_w1_a_pod_without_gates_that_opts_in_gets_a_list_with_the_queue_gate() -> None:
@@ -87,10 +92,10 @@ def test_a_value_that_means_something_is_not_warned_about(value: str | None) -> 
 
 
 def test_w6_with_the_feature_off_nothing_is_changed() -> None:
-    off = msgspec.structs.replace(ALL_PODS, gates=False)
+    off = msgspec.structs.replace(ALL_PODS, queue_gate_enabled=False)
     assert asked(a_create({**OPTED, STAMP: "x"}), policy=off) == ALLOWED
-    assert guard_stamp(an_update({}, {STAMP: "x"}), off, FakeClusterView()) == ALLOWED
-    assert guard_binding(a_create({STAMP: "x"}), off, FakeClusterView()) == ALLOWED
+    assert reject_stamp_change(an_update({}, {STAMP: "x"}), off, FakeClusterView()) == ALLOWED
+    assert reject_binding_with_stamp(a_create({STAMP: "x"}), off, FakeClusterView()) == ALLOWED
 
 
 @pytest.mark.parametrize("operation", ["UPDATE", "DELETE", "CONNECT"])
@@ -126,10 +131,10 @@ def test_w10_nothing_but_the_pod_is_needed_to_gate_it() -> None:
         def queues(self) -> QueueLister:
             raise AssertionError("asked for all queues")
 
-        def tenants(self, queue: str) -> int:
+        def group_count(self, queue: str) -> int:
             raise AssertionError(f"asked who is in {queue}")
 
-    assert gate_new(a_create(OPTED), POLICY, Blind()).patch
+    assert gate_new_pod(a_create(OPTED), POLICY, Blind()).patch
 
 
 def test_the_other_parts_of_a_pod_stay_as_they_are() -> None:
@@ -175,7 +180,7 @@ def test_the_nearest_annotation_counts(
 ) -> None:
     view = FakeClusterView().queue("default", annotations={} if queue is None else {OPT_IN: queue})
     view.namespace("t", **({} if namespace is None else {"opt_in": namespace}))
-    pod = became(a_create(), view, msgspec.structs.replace(POLICY, gates_all=everybody))
+    pod = became(a_create(), view, msgspec.structs.replace(POLICY, gates_all_pods=everybody))
     assert gates(pod) == ([GATE] if is_gated else [])
 
 
@@ -230,22 +235,24 @@ def test_a_forged_stamp_does_not_prevent_the_gate() -> None:
     [({}, {STAMP: "x"}), ({STAMP: "x"}, {STAMP: "y"}), ({STAMP: "x"}, {}), ({}, {STAMP: ""}), ({STAMP: ""}, {})],
 )
 def test_only_headgate_can_write_a_stamp(before: dict[str, str], after: dict[str, str]) -> None:
-    refusal = guard_stamp(an_update(before, after), POLICY, FakeClusterView()).refusal
+    refusal = reject_stamp_change(an_update(before, after), POLICY, FakeClusterView()).refusal
     assert refusal.startswith(f"metadata.annotations[{STAMP}]: only Headgate itself")
     assert '"alice"' in refusal
-    assert guard_stamp(an_update(before, after, user="headgate-itself"), POLICY, FakeClusterView()) == ALLOWED
+    assert reject_stamp_change(an_update(before, after, user="headgate-itself"), POLICY, FakeClusterView()) == ALLOWED
 
 
 def test_an_update_without_a_change_of_the_stamp_is_allowed() -> None:
     kept = {STAMP: "x", "note": "one"}
-    assert guard_stamp(an_update(kept, {**kept, "note": "two"}), POLICY, FakeClusterView()) == ALLOWED
-    assert guard_stamp(an_update({}, {OPT_IN: "false"}), POLICY, FakeClusterView()) == ALLOWED
+    assert reject_stamp_change(an_update(kept, {**kept, "note": "two"}), POLICY, FakeClusterView()) == ALLOWED
+    assert reject_stamp_change(an_update({}, {OPT_IN: "false"}), POLICY, FakeClusterView()) == ALLOWED
 
 
 def test_a_binding_with_a_forged_stamp_is_rejected() -> None:
-    assert guard_binding(a_create({STAMP: "x"}), POLICY, FakeClusterView()).refusal
-    assert guard_binding(a_create({STAMP: "x"}, user="headgate-itself"), POLICY, FakeClusterView()) == ALLOWED
-    assert guard_binding(a_create({"note": "x"}), POLICY, FakeClusterView()) == ALLOWED
+    assert reject_binding_with_stamp(a_create({STAMP: "x"}), POLICY, FakeClusterView()).refusal
+    assert (
+        reject_binding_with_stamp(a_create({STAMP: "x"}, user="headgate-itself"), POLICY, FakeClusterView()) == ALLOWED
+    )
+    assert reject_binding_with_stamp(a_create({"note": "x"}), POLICY, FakeClusterView()) == ALLOWED
 
 
 @pytest.mark.parametrize("namespace", ["kube-system", "headgate-system"])
@@ -268,4 +275,6 @@ def test_exempt_namespaces_are_not_changed(namespace: str) -> None:
 def test_an_invalid_object_raises_nothing(obj: dict[str, Any]) -> None:
     request = AdmissionRequest("CREATE", "pods", "t", "p", obj=obj)
     assert not asked(request).refusal
-    assert guard_stamp(msgspec.structs.replace(request, operation="UPDATE"), POLICY, FakeClusterView()) == ALLOWED
+    assert (
+        reject_stamp_change(msgspec.structs.replace(request, operation="UPDATE"), POLICY, FakeClusterView()) == ALLOWED
+    )

@@ -62,25 +62,25 @@ def resize(
     )
     response = validate_resize(request, POLICY, view)
     if response.assumes is not None:
-        view.resizes.assume(response.assumes, now_s)
+        view.assume(response.assumes, now_s)
     return msgspec.structs.replace(response, assumes=None)
 
 
 def test_a_resize_above_the_limit_of_the_queue_is_rejected_with_numbers() -> None:
     refusal = resize({"cpu": "100"}).refusal
-    assert refusal.startswith("spec.containers: queue t1 has no room for 99 cpu: 4 of 6 are in use or promised; ")
+    assert refusal.startswith("spec.containers: queue t1 has no capacity for 99 cpu: 4 of 6 are in use or promised; ")
 
 
 def test_usage_and_promises_of_ancestor_queues_count() -> None:
     assert resize({"cpu": "3"}) == ALLOWED
     view = a_queue(a_tree(), "team", {"cpu": "4"}, {"cpu": "3"}, capability={"cpu": "8"})
-    assert "queue team has no room for 2 cpu: 7 of 8" in resize({"cpu": "3"}, view=view).refusal
+    assert "queue team has no capacity for 2 cpu: 7 of 8" in resize({"cpu": "3"}, view=view).refusal
 
 
 def test_capacity_guaranteed_to_other_queues_is_not_available() -> None:
     view = a_queue(a_tree(), "t1", {"cpu": "5"}, parent="team")
     assert resize({"cpu": "3"}, view=view) == ALLOWED
-    assert "queue t1 has no room for 3 cpu: 5 of 7" in resize({"cpu": "4"}, view=view).refusal
+    assert "queue t1 has no capacity for 3 cpu: 5 of 7" in resize({"cpu": "4"}, view=view).refusal
 
 
 def test_a_resize_that_requests_no_more_is_allowed_even_above_the_limit() -> None:
@@ -135,14 +135,14 @@ def test_an_allowed_resize_counts_before_the_status_shows_it() -> None:
     view = a_tree()
     assert resize({"cpu": "3"}, view=view, uid="w") == ALLOWED
     refusal = resize({"cpu": "2"}, view=view, uid="w2").refusal
-    assert "queue t1 has no room for 1 cpu: 6 of 6 are in use or promised" in refusal
+    assert "queue t1 has no capacity for 1 cpu: 6 of 6 are in use or promised" in refusal
 
 
 def test_an_allowed_resize_counts_in_the_ancestors_of_its_queue() -> None:
     view = a_queue(a_tree(), "t3", {}, parent="team")
     assert resize({"cpu": "2"}, view=view, uid="w") == ALLOWED
     refusal = resize({"cpu": "3"}, view=view, uid="w2", words={QUEUE_NAME: "t3"}).refusal
-    assert "queue team has no room for 2 cpu: 7 of 8" in refusal
+    assert "queue team has no capacity for 2 cpu: 7 of 8" in refusal
 
 
 def test_an_allowed_resize_counts_once_when_the_status_shows_it() -> None:

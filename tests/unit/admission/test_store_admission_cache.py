@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from headgate.admission.policy import ClusterView
+from headgate.admission.policy import AdmissionPolicy, ClusterView
 from headgate.capacity.names import POD_GROUPS, QUEUES
 from headgate.cli.embedded.admission_view import StoreAdmissionIndex
 from headgate.store import Item, Store
@@ -16,6 +16,7 @@ from headgate.store import Item, Store
 QUEUE = "queues.scheduling.volcano.sh"
 STORED = {QUEUE: QUEUES, "podgroups.scheduling.volcano.sh": POD_GROUPS}
 NAMES = ("a", "b", "c", "d")
+POLICY = AdmissionPolicy(schedulers=frozenset({"headgate"}))
 
 
 def seen(book: ClusterView) -> dict[str, Any]:
@@ -25,7 +26,7 @@ def seen(book: ClusterView) -> dict[str, Any]:
         for name in NAMES
     }
     below = {name: list(book.queues.children(name)) for name in ("root", *NAMES)}
-    return {"objects": objects, "children": below, "tenants": [book.tenants(name) for name in NAMES]}
+    return {"objects": objects, "children": below, "tenants": [book.group_count(name) for name in NAMES]}
 
 
 def an_item(store: Store, stored: str, namespace: str, name: str, spec: dict[str, Any]) -> Item:
@@ -37,7 +38,7 @@ def an_item(store: Store, stored: str, namespace: str, name: str, spec: dict[str
 def stage(store: Store, chance: random.Random) -> None:
     stored = chance.choice(list(STORED))
     namespace, name = "t" if STORED[stored].namespaced else "", chance.choice(NAMES)
-    is_there = store.peek(stored, namespace, name) is not None
+    is_there = store.read_applied(stored, namespace, name) is not None
     spec = {"parent" if stored.startswith("queues") else "queue": chance.choice(NAMES)}
     item = an_item(store, stored, namespace, name, spec)
     store.stage(item, delete=is_there and chance.random() < 0.3)
@@ -47,7 +48,7 @@ def stage(store: Store, chance: random.Random) -> None:
 def test_the_cache_follows_staged_committed_and_rolled_back_writes(seed: int) -> None:
     chance = random.Random(seed)
     store = Store()
-    book = StoreAdmissionIndex(store)
+    book = StoreAdmissionIndex(store, POLICY)
     for _ in range(60):
         match chance.randrange(6):
             case 0:
@@ -59,7 +60,7 @@ def test_the_cache_follows_staged_committed_and_rolled_back_writes(seed: int) ->
             case _:
                 stage(store, chance)
         if chance.random() < 0.5:
-            assert seen(book.view()) == seen(StoreAdmissionIndex(store).view())
+            assert seen(book.view()) == seen(StoreAdmissionIndex(store, POLICY).view())
 
 
 def test_a_lookup_reads_only_changes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,16 +68,16 @@ def test_a_lookup_reads_only_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(1000):
         store.stage(an_item(store, QUEUE, "", f"q{number}", {}))
     store.commit(store.applied)
-    book = StoreAdmissionIndex(store)
+    book = StoreAdmissionIndex(store, POLICY)
     book.view()
     read: list[str] = []
-    peek = store.peek
+    peek = store.read_applied
 
     def counted(resource: str, namespace: str, name: str) -> Item | None:
         read.append(name)
         return peek(resource, namespace, name)
 
-    monkeypatch.setattr(store, "peek", counted)
+    monkeypatch.setattr(store, "read_applied", counted)
     book.view()
     assert read == []
     store.stage(an_item(store, QUEUE, "", "new", {}))

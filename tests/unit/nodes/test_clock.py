@@ -38,7 +38,7 @@ def test_a_clock_that_follows_is_right_after_the_wall_clock_was_set_and_tells_by
     assert moves == [pytest.approx(by_s, abs=1e-6)]
 
 
-def test_a_clock_that_follows_does_not_mind_what_two_clocks_always_differ_by() -> None:
+def test_a_clock_that_follows_another_ignores_a_small_difference() -> None:
     times, moves = Times(), list[float]()
     clock = FollowingClock(times.steady, times.wall, moves.append)
     times.wall_s += 0.01
@@ -46,7 +46,7 @@ def test_a_clock_that_follows_does_not_mind_what_two_clocks_always_differ_by() -
     assert moves == []
 
 
-def test_a_steady_clock_goes_on_and_says_how_far_the_wall_clock_is_ahead() -> None:
+def test_a_steady_clock_continues_and_returns_the_offset_of_the_wall_clock() -> None:
     times = Times()
     clock = SteadyClock(times.steady, times.wall)
     times.wall_s += 3600

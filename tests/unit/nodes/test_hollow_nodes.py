@@ -53,7 +53,7 @@ def test_a_node_without_sizes_gets_them_and_one_with_a_description_keeps_it() ->
     assert cluster.nodes["told"]["status"]["allocatable"]["cpu"] == "4"
 
 
-def test_a_node_of_somebody_else_and_its_pods_are_left_alone() -> None:
+def test_a_foreign_node_and_its_pods_are_not_changed() -> None:
     node = tainted()
     node["metadata"]["annotations"] = {}
     cluster = FakeCluster().start().add(node, a_pod()).advance(3600)
@@ -125,7 +125,7 @@ def test_a_silent_node_speaks_again_when_it_is_let_and_says_of_its_pods_that_the
     assert any(isinstance(effect, RenewLease) for effect in cluster.effects_done)
 
 
-def test_a_node_that_is_told_later_falls_silent_then() -> None:
+def test_a_node_that_gets_the_annotation_later_stops_its_heartbeats_then() -> None:
     cluster = FakeCluster(HollowOptions(controller_manager=True)).start().add(a_node()).advance(60)
     cluster.nodes["n"]["metadata"]["annotations"]["headgate.dev/silent-after"] = "1s"
     cluster.edit(cluster.nodes["n"])
@@ -162,7 +162,7 @@ def test_pods_of_a_deleted_node_are_left_to_others() -> None:
     assert (cluster.phase(), cluster.effects_done) == ("Running", [])
 
 
-def test_a_node_that_comes_back_in_time_keeps_its_pods() -> None:
+def test_a_node_that_is_created_again_in_time_keeps_its_pods() -> None:
     cluster = FakeCluster().start().add(a_node(), a_pod(annotations={"run-for": "60s"}))
     cluster.delete_node("n").advance(20).add(a_node()).advance(40)
     assert cluster.phase() == "Succeeded"
@@ -224,7 +224,7 @@ def test_writes_to_nodes_that_failed_are_made_again() -> None:
     assert cluster.taints() == ["karpenter.sh/unregistered"]
 
 
-def test_wanted_nodes_are_made_once_and_not_again_when_somebody_deletes_them() -> None:
+def test_wanted_nodes_are_created_once_and_not_again_after_a_deletion() -> None:
     cluster = FakeCluster(wanted=make_nodes(3, NodeTemplate(zones=("east", "west"))))
     cluster.broken = lambda effect: isinstance(effect, CreateNode) and effect.node["metadata"]["name"] == "node-0002"
     cluster.start().advance(1)
@@ -252,7 +252,7 @@ def test_made_nodes_have_names_labels_zones_and_networks() -> None:
     assert nodes[1]["metadata"]["annotations"] == {"kwok.x-k8s.io/node": "fake"}
     assert len({node["spec"]["podCIDR"] for node in nodes}) == 300
     assert nodes[299]["spec"]["podCIDR"] == "10.129.43.0/24"
-    with pytest.raises(ValueError, match="at most 32768"):
+    with pytest.raises(ValueError, match="maximum is 32768"):
         make_nodes(70_000, NodeTemplate())
 
 

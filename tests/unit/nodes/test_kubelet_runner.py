@@ -221,7 +221,7 @@ def test_what_is_written_follows_the_wall_clock_when_that_is_set(by_s: float) ->
     lease = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n"
 
     def ages(server: Server) -> dict[str, float]:
-        """How long ago the server was told, by the wall clock."""
+        """How long ago the write was sent to the server, by the wall clock."""
         node = server.objects[NODE]
         renewals = {each["lastHeartbeatTime"] for each in node["status"]["conditions"]}
         times = {"renewTime": server.objects[lease]["spec"]["renewTime"], "heartbeat": renewals.pop()}
@@ -311,7 +311,7 @@ def test_a_timer_that_fails_rings_again_and_loses_no_other(caplog: pytest.LogCap
 
 
 @pytest.mark.parametrize("turns", range(6))
-def test_the_fleet_stops_when_told_to_even_if_something_happens_at_that_moment(turns: int) -> None:
+def test_the_runner_stops_when_asked_even_if_an_event_happens_at_that_moment(turns: int) -> None:
     """Each number of turns of the loop lets the cancellation meet the timer's wait at another point."""
 
     async def main() -> None:

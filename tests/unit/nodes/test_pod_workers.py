@@ -154,7 +154,7 @@ def test_a_pod_that_succeeds_ends_under_on_failure_and_starts_again_under_always
     assert container(cluster, "forever")["restartCount"] == 1
 
 
-def test_starting_takes_its_time_and_is_told() -> None:
+def test_a_start_takes_its_time_and_is_reported() -> None:
     init = [{"name": "i", "image": "x"}]
     cluster = a_cluster(a_pod(annotations={"start-after": "10s"}, initContainers=init))
     assert cluster.phase() == "Pending"
@@ -234,7 +234,7 @@ def test_what_a_pod_asks_for_counts_as_a_kubelet_counts(spec: dict[str, Any], re
     assert cluster.status().get("reason") == reason
 
 
-def test_a_pod_that_ended_or_went_makes_room() -> None:
+def test_a_pod_that_ended_or_was_deleted_frees_its_capacity() -> None:
     cluster = a_cluster(a_pod("p1", cpu="4", annotations={"run-for": "10s"})).advance(10)
     cluster.add(a_pod("p2", cpu="4"))
     assert cluster.phase("p2") == "Running"
@@ -320,7 +320,7 @@ def test_a_new_duration_counts_from_the_start() -> None:
     assert cluster.phase() == "Succeeded"
 
 
-def test_a_pod_that_somebody_else_ended_is_left_alone() -> None:
+def test_a_pod_that_another_client_ended_is_not_changed() -> None:
     cluster = a_cluster(a_pod(cpu="4", annotations={"run-for": "10s"}))
     cluster.pods["p"]["status"] = {**cluster.status(), "phase": "Failed", "reason": "Evicted"}
     cluster.edit(cluster.pods["p"]).advance(60)

@@ -58,7 +58,7 @@ def test_a_container_that_is_not_created_yet_has_no_resources_in_its_status() ->
     assert "resources" not in cluster.status()["containerStatuses"][0]
 
 
-def test_a_resize_that_the_node_has_room_for_is_taken_over_with_one_write() -> None:
+def test_a_resize_that_fits_on_the_node_is_applied_with_one_write() -> None:
     cluster = a_cluster(a_pod())
     writes = len(cluster.effects_done)
     resize(cluster, "4")
@@ -95,7 +95,7 @@ def test_a_resize_beyond_the_node_is_infeasible_and_the_containers_keep_what_the
     assert cluster.phase("q") == "Running", "the larger request is not booked"
 
 
-def test_a_resize_that_lacks_room_is_deferred_until_another_pod_ends() -> None:
+def test_a_resize_that_does_not_fit_is_deferred_until_another_pod_ends() -> None:
     cluster = a_cluster(a_pod(), a_pod("q", cpu="3", annotations={"run-for": "60s"}))
     resize(cluster, "2")
     assert (cpu_of(cluster), reason(cluster)) == ("1", "Deferred")
@@ -108,7 +108,7 @@ def test_a_resize_that_lacks_room_is_deferred_until_another_pod_ends() -> None:
 
 
 @pytest.mark.parametrize("how", ["deleted", "shrinks", "node grows"])
-def test_a_deferred_resize_is_tried_again_when_room_is_released(how: str) -> None:
+def test_a_deferred_resize_is_tried_again_when_capacity_is_released(how: str) -> None:
     cluster = a_cluster(a_pod(), a_pod("q", cpu="3"))
     resize(cluster, "2")
     assert reason(cluster) == "Deferred"
@@ -149,8 +149,8 @@ def test_of_deferred_resizes_the_higher_priority_comes_first_then_the_one_that_w
     assert [cpu_of(cluster, name) for name in "abc"] == ["1", "2", "2"]
 
 
-def test_the_room_that_one_resize_releases_is_given_to_another() -> None:
-    """The deletion makes room for the CPU of ``a``, and ``a`` gives memory away that ``b`` waits for."""
+def test_the_capacity_that_one_resize_releases_is_given_to_another() -> None:
+    """The deletion frees CPU for ``a``, and the resize of ``a`` frees memory that ``b`` waits for."""
     cluster = a_cluster(*(a_pod(name, containers=[asks(cpu, memory)]) for name, cpu, memory in SIZES))
     set_resources(cluster, "a", "2", "2Gi")
     set_resources(cluster, "b", "1", "4Gi")

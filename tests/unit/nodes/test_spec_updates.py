@@ -55,7 +55,7 @@ def test_times_of_conditions_stay_when_only_the_generation_is_new() -> None:
     assert {each["type"]: each.get("lastTransitionTime") for each in cluster.status()["conditions"]} == before
 
 
-def test_a_pod_that_was_created_with_a_node_is_told_to_be_scheduled() -> None:
+def test_a_pod_that_was_created_with_a_node_gets_the_condition_pod_scheduled() -> None:
     pod = a_pod()
     pod["status"] = {"phase": "Pending"}
     cluster = a_cluster(pod).advance(60)

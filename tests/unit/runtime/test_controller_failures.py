@@ -147,6 +147,23 @@ def test_a_failure_costs_its_key_which_is_tried_again(run: Run, number: int, cap
     assert "bad" in caplog.text
 
 
+def test_a_key_that_can_never_be_queued_costs_no_other_key_of_the_event() -> None:
+    class NamesNoKeyFirst(RecordingController):
+        def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
+            name = obj["metadata"]["name"]
+            return (Enqueue(NO_KEY), Enqueue(name), Enqueue(f"{name}-soon", NO_TIME), Enqueue(f"{name}-more"))
+
+    async def scenario() -> None:
+        async with a_server() as server:
+            await with_namespace(server)
+            await ask(server, "POST", MAPS, {"metadata": {"name": "m"}})
+            broken = NamesNoKeyFirst()
+            async with running(server, broken):
+                await until(lambda: {"m", "m-more"} <= set(broken.worked))
+
+    asyncio.run(scenario())
+
+
 @on_both_loops
 def test_keys_that_are_woken_within_a_millisecond_lose_nothing_of_the_event(run: Run) -> None:
     class Hasty(RecordingController):
@@ -173,7 +190,7 @@ def test_keys_that_are_woken_within_a_millisecond_lose_nothing_of_the_event(run:
     run(scenario())
 
 
-def test_a_controller_that_cannot_take_in_what_is_served_is_told_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_controller_that_fails_to_handle_an_object_gets_it_again(caplog: pytest.LogCaptureFixture) -> None:
     class Slow(RecordingController):
         def discovered(self, served: DiscoveredKinds) -> Iterable[Enqueue]:
             if self.fails():
@@ -198,7 +215,7 @@ def test_a_controller_that_cannot_take_in_what_is_served_is_told_again(caplog: p
     assert "keeper: the discovery result could not be processed" in caplog.text
 
 
-def test_a_watch_that_fails_in_an_unknown_way_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_watch_that_fails_with_an_unknown_error_continues(caplog: pytest.LogCaptureFixture) -> None:
     class Odd:
         """A transport that fails on the Secrets at first, and not in a way that transports do."""
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +25,7 @@ from headgate.controllers.garbage_collector.controller import GarbageCollector
 from headgate.controllers.namespaces import NamespaceController
 from headgate.http.transport import HTTPRequest, HTTPResponse, LineStream, Transport, Unreachable
 from headgate.kube.api_resources import CONFIG_MAPS, EVENTS, APIResource
+from headgate.runtime import controller_manager, work_queue
 from headgate.runtime.controller_manager import run_controllers
 from headgate.runtime.work_queue import WorkQueue
 from unit.runtime.serving import MAPS, PATIENCE_S, Object, a_server, ask, running, until, with_namespace
@@ -115,6 +118,18 @@ def test_work_that_is_not_done_is_done_again(result: Any, caplog: pytest.LogCapt
 
     asyncio.run(main())
     assert ("a bug" in caplog.text) == isinstance(result, ValueError)
+
+
+def test_keys_that_a_failed_reconcile_returns_are_reconciled() -> None:
+    async def main() -> None:
+        async with a_server() as server:
+            await with_namespace(server)
+            await ask(server, "POST", MAPS, {"metadata": {"name": "m"}})
+            watcher = Watcher([RequeueWithBackoff("no", [Enqueue("other")])])
+            async with running(server, watcher):
+                await until(lambda: sorted(watcher.worked) == ["m", "m", "other"])
+
+    asyncio.run(main())
 
 
 def test_an_event_is_written_once_and_then_counted() -> None:
@@ -298,3 +313,101 @@ def test_requests_of_one_step_go_out_a_bounded_number_at_a_time_and_answers_keep
     assert [each.body["message"] for each in answers] == [
         f'configmaps "crowd-{number}" not found' for number in range(asked)
     ]
+
+
+class OutageTransport:
+    """A transport to a server that refuses connections, then answers 503 while it starts."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.is_refusing = False
+        self.is_starting = False
+
+    async def request(self, request: HTTPRequest) -> HTTPResponse:
+        if self.is_refusing:
+            raise Unreachable("connection refused", sent=False, connected=False)
+        return HTTPResponse(503, {}, b"{}") if self.is_starting else await self._transport.request(request)
+
+    async def stream(self, request: HTTPRequest, *, idle_s: float) -> LineStream | HTTPResponse:
+        if self.is_refusing:
+            raise Unreachable("connection refused", sent=False, connected=False)
+        return (
+            HTTPResponse(503, {}, b"{}") if self.is_starting else await self._transport.stream(request, idle_s=idle_s)
+        )
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+
+class RetryingWatcher(Watcher):
+    """Works on a ConfigMap until the server has answered with it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.done: list[str] = []
+
+    def reconcile(self, key: str, now_s: float) -> ReconcileSteps:
+        self.worked.append(key)
+        response = yield Get(CONFIG_MAPS, "default", key)
+        if not response.ok:
+            return RequeueWithBackoff(response.message)
+        self.done.append(key)
+        return Done()
+
+
+def test_a_key_that_failed_during_an_outage_is_reconciled_as_soon_as_the_server_responds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The back-off of an hour stands for that of a long outage."""
+    monkeypatch.setattr(work_queue, "_FIRST_RETRY_S", 3600.0)
+    monkeypatch.setattr(work_queue, "_MAX_RETRY_S", 3600.0)
+
+    async def main() -> None:
+        async with a_server() as server:
+            await with_namespace(server)
+            outage = OutageTransport(server)
+            watcher = RetryingWatcher()
+            async with running(outage, watcher):
+                await ask(server, "POST", MAPS, {"metadata": {"name": "before"}})
+                await until(lambda: watcher.done == ["before"])
+                outage.is_refusing = True
+                await ask(server, "POST", MAPS, {"metadata": {"name": "m"}})  # its watch is still open
+                await until(lambda: watcher.worked == ["before", "m"])
+                outage.is_refusing = False
+                outage.is_starting = True
+                await ask(server, "POST", MAPS, {"metadata": {"name": "n"}})
+                await until(lambda: watcher.worked.count("m") == 2 and "n" in watcher.worked)
+                assert watcher.done == ["before"]
+                outage.is_starting = False
+                await until(lambda: sorted(watcher.done) == ["before", "m", "n"])
+
+    asyncio.run(main())
+
+
+def test_a_watch_that_failed_long_ago_starts_again_without_its_former_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = [0.0]
+    monkeypatch.setattr(controller_manager, "time", SimpleNamespace(monotonic=lambda: now_s[0], time=time.time))
+    monkeypatch.setattr(controller_manager, "random", SimpleNamespace(random=lambda: 0.0))
+    runs = iter([0.0, 0.0, 0.0, 3600.0, 0.0])
+    slept: list[float] = []
+
+    class FailingInformer:
+        def __init__(self, *arguments: Any, **options: Any) -> None: ...
+
+        async def run(self) -> None:
+            lasts_s = next(runs, None)
+            if lasts_s is None:
+                await asyncio.Event().wait()
+            now_s[0] += lasts_s or 0.0
+            raise RuntimeError("a bug")
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    async def main() -> None:
+        monkeypatch.setattr(controller_manager, "Informer", FailingInformer)
+        async with a_server() as server, running(server, Watcher(), sleep=sleep):
+            await until(lambda: len(slept) == 5)
+
+    asyncio.run(main())
+    assert slept == [1.0, 2.0, 4.0, 1.0, 2.0]

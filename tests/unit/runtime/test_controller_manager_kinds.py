@@ -126,7 +126,7 @@ def test_a_kind_that_comes_and_goes_within_moments_takes_along_what_its_objects_
 
 
 class Refusing:
-    """A transport that counts the answers 404 to who asks for widgets, and gives them for ``refused``, too."""
+    """A transport that counts 404 responses to requests for widgets, and also returns 404 for ``refused``."""
 
     def __init__(self, transport: Transport, refused: str = "no path") -> None:
         self._transport = transport
@@ -181,7 +181,7 @@ def test_a_definition_that_is_deleted_leaves_no_warning(caplog: pytest.LogCaptur
     assert [record.getMessage() for record in caplog.records] == []
 
 
-def test_a_kind_that_discovery_lists_and_that_is_not_served_is_told_once(
+def test_a_kind_that_discovery_lists_and_that_is_not_served_is_reported_once(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(controller_manager, "_NOT_SERVED_S", 0.0)
@@ -200,6 +200,6 @@ def test_a_kind_that_discovery_lists_and_that_is_not_served_is_told_once(
         asyncio.run(main())
     said = [record.getMessage() for record in caplog.records]
     expected = (
-        "controllers: discovery lists a kind that is not served: /api/v1/configmaps answered 404: 404 page not found"
+        "controllers: discovery lists a kind that is not served: /api/v1/configmaps returned 404: 404 page not found"
     )
     assert said == [expected]

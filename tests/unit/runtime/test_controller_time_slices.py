@@ -148,7 +148,7 @@ def test_an_event_that_wakes_many_keys_never_keeps_the_event_loop() -> None:
     pytest.fail(f"a turn took {longest * 1000:.0f} ms")
 
 
-def test_an_event_whose_later_parts_fail_is_told_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_event_whose_later_parts_fail_is_delivered_again(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         async with a_server() as transport:
             await with_namespace(transport)
@@ -188,7 +188,7 @@ def test_work_whose_later_wakes_fail_is_done_again(caplog: pytest.LogCaptureFixt
                 assert wakes.number + 1 in wakes.worked
 
     asyncio.run(scenario())
-    assert "waker: -1 is worked on again" in caplog.text
+    assert "waker: keys that the reconcile of -1 returned could not be queued" in caplog.text
 
 
 def test_discovery_whose_later_wakes_fail_is_read_again(caplog: pytest.LogCaptureFixture) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from clusters import a_pod
 from headgate.capacity.names import GATE, STAMP
-from headgate.runtime.scheduler.effect_patches import event_of, gate_patch, stamp_operations, status_patch
+from headgate.runtime.scheduler.effect_patches import event_of, gate_patch, stamp_removal_patch, status_patch
 from headgate.scheduling.cache.pod import PodInfo, read_pod
 from headgate.scheduling.cache.pod_shape import ShapeTable
 from headgate.scheduling.framework.effects import EmitPodEvent, RemoveSchedulingGate, RemoveStamp, SetStatus
@@ -41,7 +41,7 @@ def test_one_patch_removes_the_gate_and_writes_the_stamp() -> None:
 
 
 def test_only_the_stamp_that_is_meant_is_removed() -> None:
-    test, remove = stamp_operations(RemoveStamp(pod_of("a"), "s"))
+    test, remove = stamp_removal_patch(RemoveStamp(pod_of("a"), "s"))
     assert (test["op"], test["value"], remove["op"]) == ("test", "s", "remove")
     assert test["path"] == remove["path"] == "/metadata/annotations/headgate.dev~1admitted"
 

@@ -61,7 +61,7 @@ def told(server: Server, *victims: PodInfo) -> tuple[list[str], bool]:
     return asyncio.run(evict_victims(writer(server), Preempt(pod_of("p"), "a", victims)))
 
 
-def test_a_victim_is_told_why_and_then_deleted_by_its_uid() -> None:
+def test_a_victim_gets_a_condition_and_is_then_deleted_by_its_uid() -> None:
     server = Server()
     assert told(server, pod_of("v")) == (["uid-v"], True)
     assert server.requests == [("PATCH", "v/status"), ("DELETE", "v")]
@@ -100,7 +100,7 @@ def test_a_pod_that_was_to_go_before_keeps_the_time_since_when() -> None:
         (("DELETE", 403, {}), False, False),
     ],
 )
-def test_who_is_gone_needs_no_telling_and_who_cannot_be_told_is_a_failure(
+def test_a_deleted_victim_needs_no_condition_and_a_failed_condition_is_a_failure(
     answer: tuple[str, int, Object], is_evicted: bool, ok: bool
 ) -> None:
     server = Server(v=answer)
@@ -109,7 +109,7 @@ def test_who_is_gone_needs_no_telling_and_who_cannot_be_told_is_a_failure(
     assert (("DELETE", "v") in server.requests) is (answer[0] == "DELETE")
 
 
-def test_many_victims_are_told_a_few_at_a_time() -> None:
+def test_conditions_of_many_victims_are_written_a_few_at_a_time() -> None:
     server = Server()
     uids, ok = told(server, *(pod_of(f"v{i}") for i in range(50)))
     assert (len(uids), ok) == (50, True)

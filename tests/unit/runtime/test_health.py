@@ -1,4 +1,4 @@
-"""Health and metrics over HTTP: what probes and Prometheus get, and what nobody can do to the component."""
+"""Health and metrics over HTTP: what probes and Prometheus get, and that no client can disturb the component."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_probe_is_answered_over_a_connection_that_then_ends() -> None:
 )
 def test_heads_that_are_too_long_too_short_or_too_slow_are_refused(sent: bytes, ends: bool, status: bytes) -> None:
     async def scenario() -> bytes:
-        async with serve_health(answers(), "127.0.0.1", 0, patience_s=0.2) as port:
+        async with serve_health(answers(), "127.0.0.1", 0, client_timeout_s=0.2) as port:
             return await exchange(port, sent, ends=ends)
 
     assert asyncio.run(scenario()).startswith(b"HTTP/1.1 " + status)
@@ -132,7 +132,7 @@ def test_one_connection_too_many_is_cut_and_the_others_are_served() -> None:
             return True
 
     async def scenario() -> bytes:
-        async with serve_health(answers(), "127.0.0.1", 0, most=1) as port:
+        async with serve_health(answers(), "127.0.0.1", 0, max_connections=1) as port:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             while not await is_cut(port):
                 pass  # the first one has not been taken in yet
@@ -145,7 +145,7 @@ def test_one_connection_too_many_is_cut_and_the_others_are_served() -> None:
     assert asyncio.run(scenario()).endswith(b"ok")
 
 
-def test_whoever_holds_a_connection_open_does_not_hold_up_the_end() -> None:
+def test_an_open_connection_does_not_delay_the_end() -> None:
     async def scenario() -> None:
         async with serve_health(answers(), "127.0.0.1", 0) as port:
             _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -206,7 +206,7 @@ def test_a_probe_that_closes_its_half_is_answered() -> None:
 @pytest.mark.parametrize("piece", [b"X: y\r\n", b""])
 def test_a_head_that_comes_too_slowly_is_refused_however_it_is_cut(piece: bytes) -> None:
     async def scenario() -> bytes:
-        async with serve_health(answers(), "127.0.0.1", 0, patience_s=0.3) as port:
+        async with serve_health(answers(), "127.0.0.1", 0, client_timeout_s=0.3) as port:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             response = asyncio.create_task(reader.read())
             writer.write(GET)
@@ -227,7 +227,7 @@ def test_a_client_that_reads_a_page_too_slowly_or_not_at_all_is_dropped(part_byt
 
     async def scenario() -> None:
         handler = HealthHandler({"/livez": {"ping": lambda: ""}}, pages)
-        async with serve_health(handler, "127.0.0.1", 0, patience_s=0.3, most=1) as port:
+        async with serve_health(handler, "127.0.0.1", 0, client_timeout_s=0.3, max_connections=1) as port:
             reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
             writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
             while True:

@@ -28,9 +28,11 @@ def a_list(*items: Any, token: str = "", revision: str = "7") -> HTTPResponse:
     return answer(200, metadata={"resourceVersion": revision, "continue": token}, items=list(items))
 
 
-def asked(reply: Callable[[HTTPRequest], HTTPResponse]) -> tuple[QueueInspection, list[str]]:
+def asked(
+    reply: Callable[[HTTPRequest], HTTPResponse], gated: tuple[str, ...] = (), now_s: float = 0.0
+) -> tuple[QueueInspection, list[str]]:
     requests = []
-    asking = inspect_queues(("headgate",))
+    asking = inspect_queues(("headgate",), gated, now_s)
     try:
         request = next(asking)
         while True:
@@ -53,7 +55,7 @@ def test_all_lists_are_of_the_moment_of_the_pods() -> None:
         "/api/v1/namespaces",
     ]
     assert all("resourceVersion=7&resourceVersionMatch=Exact" in each for each in requests[1:])
-    assert (found.revision, found.pods, found.gaps) == ("7", 1, ())
+    assert (found.revision, found.pods, found.unavailable) == ("7", 1, ())
     held = found.queues.peek_wait_reason("u")
     assert held is not None
     assert (held.blocker, held.asked, held.limit) == ("q", 2000, 1000)
@@ -75,7 +77,7 @@ def test_a_server_that_no_longer_has_that_moment_is_asked_for_its_newest() -> No
         return answer(410) if "Exact" in request.query else everything(request)
 
     found, requests = asked(reply)
-    assert found.gaps == ()
+    assert found.unavailable == ()
     assert found.specs.keys() == {"root", "q"}
     assert len(requests) == 7
 
@@ -85,7 +87,7 @@ def test_what_may_not_be_listed_is_named_with_its_right_and_the_rest_is_made() -
         return answer(403) if request.path in ("/api/v1/pods", "/api/v1/namespaces") else everything(request)
 
     found, _ = asked(reply)
-    assert [gap.right for gap in found.gaps] == ["list pods in all namespaces", "list namespaces"]
+    assert [gap.right for gap in found.unavailable] == ["list pods in all namespaces", "list namespaces"]
     assert found.is_incomplete
     assert found.specs.keys() == {"root", "q"}
     assert found.revision == "7"
@@ -97,11 +99,11 @@ def test_a_cluster_without_the_kinds_has_no_queues_and_that_is_no_secret() -> No
 
     found, _ = asked(reply)
     assert not found.is_incomplete
-    assert "headgate install-crds" in found.gaps[0].text
+    assert "headgate install-crds" in found.unavailable[0].text
     held = found.queues.peek_wait_reason("u")
     assert held is not None
     assert held.message == "queue q does not exist"
-    assert found.strays == {"q": 1}
+    assert found.pods_of_missing_queues == {"q": 1}
 
 
 def test_what_cannot_be_read_is_set_aside_by_name() -> None:
@@ -122,7 +124,7 @@ def test_an_answer_that_is_no_list_is_a_gap() -> None:
         return HTTPResponse(200, {}, b"[]") if request.path == f"{KINDS}/podgroups" else everything(request)
 
     found, _ = asked(reply)
-    assert "sent what is not a list" in found.gaps[0].text
+    assert "sent an invalid list" in found.unavailable[0].text
     assert found.is_incomplete
 
 
@@ -135,3 +137,32 @@ def test_without_groups_or_namespaces_it_is_not_known_in_which_queue_a_pod_count
         found, _ = asked(reply)
         assert not found.knows_usage
         assert found.is_incomplete
+
+
+def test_pods_of_a_gated_scheduler_count_from_their_binding_on_or_if_they_opted_in() -> None:
+    bound = {**OTHER, "metadata": {**OTHER["metadata"], "uid": "bound"}, "spec": {**OTHER["spec"], "nodeName": "n"}}
+    found, _ = asked(lambda request: _listed(request, OTHER, bound), gated=("default-scheduler",))
+    usage = found.queues.usage("q")
+    assert (usage.allocated, usage.waiting) == ({"cpu": 2000}, 0)
+
+
+def test_a_terminating_pod_of_a_gated_scheduler_delays_the_next_one_until_it_is_overdue() -> None:
+    metadata = {**OTHER["metadata"], "uid": "old", "deletionTimestamp": "1970-01-01T00:01:40Z"}
+    old = {**OTHER, "metadata": metadata, "spec": {**OTHER["spec"], "nodeName": "n"}}
+    annotations = {**OTHER["metadata"]["annotations"], "scheduling.volcano.sh/queue-allocation-gate": "true"}
+    gates = [{"name": "scheduling.volcano.sh/queue-allocation-gate"}]
+    new = {
+        **OTHER,
+        "metadata": {**OTHER["metadata"], "uid": "new", "annotations": annotations},
+        "spec": {**OTHER["spec"], "schedulingGates": gates},
+    }
+    for now_s, why in ((102.0, "WaitingForTerminatingPods"), (104.0, "WaitingForTurn")):
+        found, _ = asked(lambda request: _listed(request, old, new, cpu="3"), ("default-scheduler",), now_s)
+        wait = found.queues.peek_wait_reason("new")
+        assert wait is not None
+        assert wait.why.value == why
+
+
+def _listed(request: HTTPRequest, *pods: Wire, cpu: str = "9") -> HTTPResponse:
+    queue = {"metadata": {"name": "q"}, "spec": {"capability": {"cpu": cpu}}}
+    return {"/api/v1/pods": a_list(*pods), f"{KINDS}/queues": a_list(queue)}.get(request.path) or a_list()

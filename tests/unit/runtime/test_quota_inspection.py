@@ -81,7 +81,7 @@ def test_all_lists_are_of_the_moment_of_the_workloads() -> None:
     found, requests = inspect(inspect_quota("", 0.0), serving(a_cluster(a_workload())))
     assert requests[0].startswith(f"{KINDS}/workloads?")
     assert all("resourceVersion=7&resourceVersionMatch=Exact" in each for each in requests[1:])
-    assert (found.revision, found.gaps, found.knows_positions) == ("7", (), True)
+    assert (found.revision, found.unavailable, found.knows_positions) == ("7", (), True)
 
 
 def test_lines_say_state_queue_place_and_whose_it_is() -> None:
@@ -96,7 +96,10 @@ def test_lines_say_state_queue_place_and_whose_it_is() -> None:
         )
     )
     listed = {row.name: row for row in workload_rows(found.engine, found.workloads.values())}
-    assert {name: (row.state, row.cluster_queue, row.position, row.place) for name, row in listed.items()} == {
+    assert {
+        name: (row.state, row.cluster_queue, row.position, row.position_in_cluster_queue)
+        for name, row in listed.items()
+    } == {
         "elsewhere": ("pending", "cq", 0, 1),
         "first": ("pending", "cq", 0, 0),
         "holds": ("admitted", "cq", None, None),
@@ -109,7 +112,7 @@ def test_lines_say_state_queue_place_and_whose_it_is() -> None:
     assert (listed["over"].reason, listed["over"].finished_s) == ("Succeeded", START_S + 9)
 
 
-def test_who_was_evicted_is_told_why_rather_than_that_he_is_admitted() -> None:
+def test_an_evicted_workload_shows_the_reason_and_not_its_admission() -> None:
     status = reserved(cpu=1)
     status["conditions"].append(a_condition("Evicted", reason="Preempted", message="room for another"))
     found = inspected(a_cluster(a_workload("victim", status=status)))
@@ -124,22 +127,22 @@ def test_a_workload_that_cannot_be_read_is_listed_with_what_is_wrong() -> None:
     assert listed["good"].position == 0
 
 
-def test_who_may_see_only_his_namespace_sees_his_workloads_without_places() -> None:
+def test_a_user_with_rights_in_one_namespace_sees_its_workloads_without_positions() -> None:
     lists = a_cluster()
     lists[f"{KINDS}/workloads"] = response(403)
     lists[f"{KINDS}/namespaces/ns/workloads"] = a_list(a_workload())
     found = inspected(lists)
     assert found.has_listed(WORKLOADS)
     assert not found.knows_positions
-    assert [gap.right for gap in found.gaps] == ["list workloads.kueue.x-k8s.io in all namespaces"]
+    assert [gap.right for gap in found.unavailable] == ["list workloads.kueue.x-k8s.io in all namespaces"]
     (row,) = workload_rows(found.engine, found.workloads.values(), found.knows_positions)
     assert (row.state, row.position) == ("pending", None)
 
 
-def test_a_cluster_without_kueues_kinds_is_told_how_to_get_them() -> None:
+def test_without_kueues_kinds_the_command_prints_how_to_install_them() -> None:
     found = inspected({f"{KINDS}/workloads": response(404)})
     assert found.is_absent
-    assert "headgate install-crds" in found.gaps[0].text
+    assert "headgate install-crds" in found.unavailable[0].text
 
 
 def test_gated_jobs_of_all_kinds_come_the_oldest_first() -> None:
@@ -154,7 +157,7 @@ def test_gated_jobs_of_all_kinds_come_the_oldest_first() -> None:
         ("deployment.apps", "middle", "example.com/data", "lq"),
         ("job.batch", "late", "example.com/data", "lq"),
     ]
-    assert found.gaps == ()
+    assert found.unavailable == ()
 
 
 def test_a_deployment_is_listed_once_and_copies_of_its_gate_on_replica_sets_are_not() -> None:
@@ -211,11 +214,26 @@ def test_a_workload_that_is_kept_from_quota_is_listed_under_its_job() -> None:
     ]
 
 
-def test_a_kind_that_may_not_be_listed_is_a_gap_and_the_others_are_told() -> None:
+def test_a_workload_that_a_label_holds_is_listed_and_one_that_another_client_deactivated_is_not() -> None:
+    mark = {"headgate.dev/deactivated-by-label": "true"}
+    lists = {
+        f"{KINDS}/workloads": a_list(
+            owned(a_workload("job-train-12345", annotations=mark, active=False)),
+            a_workload("resumed", annotations=mark),
+            a_workload("banned", active=False),
+        )
+    }
+    found = found_gated(lists)
+    assert [(each.name, each.gate, each.holds) for each in found.gated] == [
+        ("train", "kueue.x-k8s.io/deactivate", "admission")
+    ]
+
+
+def test_a_kind_that_may_not_be_listed_is_missing_and_the_others_are_printed() -> None:
     lists = {"/api/v1/pods": response(403), "/apis/batch/v1/jobs": a_list(gated("held"))}
     found = found_gated(lists)
     assert [each.name for each in found.gated] == ["held"]
-    assert [gap.right for gap in found.gaps] == ["list pods in all namespaces"]
+    assert [gap.right for gap in found.unavailable] == ["list pods in all namespaces"]
 
 
 def test_a_kind_that_a_file_describes_may_be_gated_too() -> None:
@@ -240,7 +258,7 @@ def test_when_workloads_may_not_be_listed_anywhere_both_rights_are_named_and_the
     lists[f"{KINDS}/workloads"] = lists[f"{KINDS}/namespaces/ns/workloads"] = response(403)
     found = inspected(lists)
     assert not found.has_listed(WORKLOADS)
-    assert [gap.right for gap in found.gaps] == [
+    assert [gap.right for gap in found.unavailable] == [
         "list workloads.kueue.x-k8s.io in all namespaces",
         "list workloads.kueue.x-k8s.io in namespace ns",
     ]
@@ -252,5 +270,5 @@ def test_a_gated_job_is_not_said_to_have_no_workload_where_those_may_not_be_list
     lists["/apis/batch/v1/namespaces/ns/jobs"] = a_list(gated("held"))
     found = found_gated(lists, "ns")
     assert [(each.name, each.holds) for each in found.gated] == [("held", "its Workload, if it has none yet")]
-    assert [gap.right for gap in found.gaps] == ["list workloads.kueue.x-k8s.io in namespace ns"]
+    assert [gap.right for gap in found.unavailable] == ["list workloads.kueue.x-k8s.io in namespace ns"]
     assert not found.is_complete

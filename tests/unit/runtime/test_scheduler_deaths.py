@@ -1,7 +1,7 @@
 """A scheduler that is killed at every write, before the request and before the response.
 
-On the embedded server in this process; the next one starts from what that shows. Each pod is bound by one answer, the
-pods fill their nodes exactly, and the one for which there is no room is told.
+It runs on the embedded server in this process; the next scheduler starts from the objects of that server. Each pod is
+bound once, the pods fill their nodes exactly, and the pod that does not fit has a condition.
 """
 
 from __future__ import annotations

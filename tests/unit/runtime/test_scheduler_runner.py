@@ -111,7 +111,21 @@ def test_a_condition_that_waits_is_dropped_when_its_pod_gets_a_node() -> None:
     asyncio.run(scenario())
 
 
-def test_whoever_is_woken_by_the_end_of_a_binding_finds_its_place_free() -> None:
+@pytest.mark.parametrize("reason", ["PreEnqueueRejected", "WaitingOnPermit", "WaitingOnPreBind"])
+def test_a_pod_that_a_plugin_holds_is_logged_with_the_reason(reason: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", logger="headgate.runtime.scheduler.pod_writes")
+
+    async def scenario() -> None:
+        dispatcher = APIDispatcher(a_scheduler(), writer(HoldingTransport()), lambda: None)
+        pod = pod_of("p")
+        dispatcher.perform([EmitPodEvent(pod, "Normal", reason, "Scheduling", 'plugin "Holds": maintenance')])
+        dispatcher.perform([EmitPodEvent(pod, "Normal", "Scheduled", "Binding", "assigned to a")])
+
+    asyncio.run(scenario())
+    assert caplog.messages == ['pod default/p is held: plugin "Holds": maintenance']
+
+
+def test_a_pod_that_the_end_of_a_binding_wakes_finds_the_capacity_free() -> None:
     async def scenario() -> None:
         seen: list[int] = []
         dispatcher = APIDispatcher(a_scheduler(), writer(HoldingTransport()), lambda: seen.append(dispatcher.in_flight))
@@ -166,7 +180,7 @@ def test_a_condition_that_could_not_be_written_is_written_later_unless_the_pod_h
     asyncio.run(scenario())
 
 
-def test_events_wait_while_bindings_are_under_way_but_not_for_ever() -> None:
+def test_events_wait_while_bindings_are_in_progress_but_not_without_end() -> None:
     async def scenario() -> None:
         transport = HoldingTransport()
         dispatcher = APIDispatcher(a_scheduler(), writer(transport), lambda: None)
@@ -219,7 +233,7 @@ class RecordingTransport:
         pass
 
 
-def test_what_is_told_once_has_a_name_of_its_own_and_is_told_if_it_is_there() -> None:
+def test_an_event_that_is_emitted_once_has_its_own_name() -> None:
     async def answered(transport: Transport) -> list[int]:
         noted = RecordingTransport(transport)
         dispatcher = APIDispatcher(a_scheduler(), writer(noted), lambda: None)

@@ -27,7 +27,7 @@ TIMING = LeaderElectionConfig(lease_s=2, renew_s=1.5, retry_s=0.1)
 
 
 class Slow:
-    """A PreEnqueue plugin that blocks the scheduler's loop."""
+    """A plugin that blocks the scheduler's loop."""
 
     name = "Slow"
 
@@ -35,9 +35,20 @@ class Slow:
         self.takes_s = takes_s
         self.calls = 0
 
-    def pre_enqueue(self, pod: PodInfo, /) -> Rejection | None:
+    def block(self) -> None:
         self.calls += 1
         time.sleep(self.takes_s)
+
+
+class SlowPreEnqueue(Slow):
+    def pre_enqueue(self, pod: PodInfo, /) -> Rejection | None:
+        self.block()
+        return None
+
+
+class SlowPermit(Slow):
+    def permit(self, pod: PodInfo, node_name: str, /) -> Rejection | None:
+        self.block()
         return None
 
 
@@ -59,7 +70,7 @@ def test_a_plugin_that_takes_longer_for_all_pods_than_the_lease_lasts_does_not_l
     async def scenario() -> None:
         leases = LeaseServer()
         elector = LeaderElector(leases.connect("slow"), "kube-system", "headgate", "slow", TIMING)
-        slow = Slow(2 * TIMING.lease_s / COUNT)
+        slow = SlowPreEnqueue(2 * TIMING.lease_s / COUNT)
         elected = 0
         async with a_server() as transport:
             await with_pods(transport, COUNT)
@@ -90,7 +101,7 @@ def test_a_plugin_that_takes_longer_for_all_pods_than_the_lease_lasts_does_not_l
 
 def test_other_tasks_of_the_loop_get_turns_while_a_slow_plugin_is_asked_about_a_list_of_pods() -> None:
     async def scenario() -> None:
-        slow = Slow(0.002)
+        slow = SlowPreEnqueue(0.002)
         asked_at_turns: list[int] = []
         async with a_server() as transport:
             await with_pods(transport, COUNT)
@@ -104,5 +115,25 @@ def test_other_tasks_of_the_loop_get_turns_while_a_slow_plugin_is_asked_about_a_
             await asyncio.wait([running])
         steps = [after - before for before, after in itertools.pairwise(asked_at_turns)]
         assert max(steps) <= 16
+
+    asyncio.run(scenario())
+
+
+def test_other_tasks_of_the_loop_get_a_turn_after_each_pod_for_which_a_plugin_is_slow() -> None:
+    async def scenario() -> None:
+        slow = SlowPermit(0.012)
+        asked_at_turns: list[int] = []
+        async with a_server() as transport:
+            await with_pods(transport, 16)
+            runner = SchedulerRunner(make(slow), transport, writer(transport))
+            running = asyncio.create_task(runner.run())
+            while slow.calls < 16:
+                asked_at_turns.append(slow.calls)
+                await asyncio.sleep(0)
+            asked_at_turns.append(slow.calls)
+            running.cancel()
+            await asyncio.wait([running])
+        steps = [after - before for before, after in itertools.pairwise(asked_at_turns)]
+        assert max(steps) == 1
 
     asyncio.run(scenario())

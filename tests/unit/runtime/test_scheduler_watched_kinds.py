@@ -166,8 +166,8 @@ def test_a_kind_that_is_not_served_is_named_and_not_waited_for(caplog: pytest.Lo
     with caplog.at_level(logging.WARNING):
         asyncio.run(scenario())
     (line,) = [each.getMessage() for each in caplog.records if "widgets" in each.getMessage()]
-    assert line.startswith(f"{LIST} answered 404")
-    assert "HeldByWidget watches a kind that is not served" in line
+    assert line.startswith(f"{LIST} returned 404")
+    assert "HeldByWidget watches this kind" in line
 
 
 def test_a_kind_that_is_served_later_counts_when_all_of_it_is_listed() -> None:
@@ -214,7 +214,7 @@ def test_a_missing_right_is_named_and_pods_wait_until_it_is_granted(caplog: pyte
             await with_objects(transport, "held", "free")
             await serve_widgets(transport, "held")
             async with scheduling(FilteringTransport(transport, guarded), HeldByWidget()) as runner:
-                await until(lambda: "no pod is tried before" in caplog.text)
+                await until(lambda: "no pod is scheduled before" in caplog.text)
                 assert runner.unsynced() == ["pods", "widgets"]
                 granted.set()
                 await bound(transport, "free")
@@ -222,9 +222,9 @@ def test_a_missing_right_is_named_and_pods_wait_until_it_is_granted(caplog: pyte
 
     with caplog.at_level(logging.WARNING):
         asyncio.run(scenario())
-    line = next(each.getMessage() for each in caplog.records if "no pod is tried" in each.getMessage())
+    line = next(each.getMessage() for each in caplog.records if "no pod is scheduled" in each.getMessage())
     assert 'cannot list resource "widgets"' in line
-    assert line.endswith("since HeldByWidget watches it")
+    assert "; HeldByWidget watches it, so " in line
 
 
 def test_a_kind_that_is_forbidden_and_not_in_discovery_is_not_waited_for(caplog: pytest.LogCaptureFixture) -> None:
@@ -239,4 +239,4 @@ def test_a_kind_that_is_forbidden_and_not_in_discovery_is_not_waited_for(caplog:
 
     with caplog.at_level(logging.WARNING):
         asyncio.run(scenario())
-    assert "HeldByWidget watches a kind that is not served" in caplog.text
+    assert "HeldByWidget watches this kind" in caplog.text

@@ -36,7 +36,9 @@ def test_a_client_that_does_not_finish_is_let_go(sent: str) -> None:
         target = parse_url("https://127.0.0.1:1")
         assert isinstance(target, WebhookTarget)
         kept = ensure_certificates({}, target, datetime.datetime.now(datetime.UTC))
-        server = WebhookServer(InProcessTransport(absent), AdmissionPolicy(frozenset({"s"})), patience_s=PATIENCE_S)
+        server = WebhookServer(
+            InProcessTransport(absent), AdmissionPolicy(frozenset({"s"})), client_timeout_s=PATIENCE_S
+        )
         await server.use_certificate(kept)
         trust = ssl.create_default_context(cadata=kept.bundle.decode())
         async with server.listening("127.0.0.1", 0) as port:

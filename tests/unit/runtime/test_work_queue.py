@@ -81,3 +81,20 @@ def test_the_earliest_of_many_delays_counts(run: Run) -> None:
         queue.close()
 
     run(scenario())
+
+
+def test_a_key_that_is_retried_now_waits_no_longer_and_begins_its_backoff_again() -> None:
+    async def scenario() -> None:
+        queue: WorkQueue[str] = WorkQueue()
+        for _ in range(30):
+            queue.add_rate_limited("a", 0.0)
+        assert queue.add_rate_limited("a", 0.0) == 60.0
+        assert queue.add_rate_limited("a", 0.5, max_s=1.0) == 1.5
+        queue.retry_now(["a", "not queued"])
+        assert await queue.get() == "a"
+        queue.done("a")
+        assert queue.idle.is_set(), "the other key was not queued"
+        assert queue.add_rate_limited("a", 0.0) < 0.01
+        queue.close()
+
+    asyncio.run(scenario())

@@ -61,8 +61,8 @@ def with_job(*workloads: Wire, job: Wire | None = None) -> Lists:
 def test_a_job_is_explained_by_the_workload_that_it_owns() -> None:
     mine = owned(a_workload("job-train-12345", cpu=5))
     found = explained(with_job(mine, a_workload("other")))
-    assert [each.name for each in found.accounts] == ["job-train-12345"]
-    assert found.absence is None
+    assert [each.name for each in found.descriptions] == ["job-train-12345"]
+    assert found.missing_workload is None
 
 
 def test_pods_that_still_end_though_their_quota_is_free_are_named() -> None:
@@ -70,13 +70,13 @@ def test_pods_that_still_end_though_their_quota_is_free_are_named() -> None:
     lists = with_job(owned(a_workload("job-train-12345", status=released)))
     lists[PODS] = a_list(a_pod("late", "n1", "2026-01-01T00:02:00Z"), a_pod("soon", "n2", "2026-01-01T00:01:00Z"))
     found = explained(lists)
-    assert [(each.name, each.node) for each in found.ending] == [("soon", "n2"), ("late", "n1")]
+    assert [(each.name, each.node) for each in found.terminating_pods] == [("soon", "n2"), ("late", "n1")]
     holding = with_job(owned(a_workload("job-train-12345", status=reserved(cpu=1))))
     holding[PODS] = lists[PODS]
-    assert explained(holding).ending == (), "who holds quota is not ahead of anything"
+    assert explained(holding).terminating_pods == (), "who holds quota is not ahead of anything"
 
 
-def test_a_job_without_a_workload_is_told_why_and_what_was_said_last() -> None:
+def test_a_job_without_a_workload_shows_why_and_its_latest_event() -> None:
     lists = with_job()
     by_us = {"reportingComponent": "kueue-job-controller", "reason": "ErrWorkloadCompose"}
     lists[EVENTS] = a_list(
@@ -85,10 +85,10 @@ def test_a_job_without_a_workload_is_told_why_and_what_was_said_last() -> None:
         {"reportingComponent": "another", "message": "newer", "lastTimestamp": "2026-01-01T00:02:00Z"},
     )
     found = explained(lists)
-    assert found.absence is not None
-    assert found.absence.state == "missing"
-    assert found.told is not None
-    assert found.told.message == "no such class"
+    assert found.missing_workload is not None
+    assert found.missing_workload.state == "missing"
+    assert found.latest_event is not None
+    assert found.latest_event.message == "no such class"
 
 
 def test_a_child_is_followed_up_to_its_managed_ancestor() -> None:
@@ -96,8 +96,8 @@ def test_a_child_is_followed_up_to_its_managed_ancestor() -> None:
     lists = with_job(job=a_job(ownerReferences=[above]))
     lists[f"{JOBS}/parent"] = response(200, **a_job("parent", "uid-parent"))
     found = explained(lists)
-    assert found.absence is not None
-    assert found.absence.ancestor == "job parent"
+    assert found.missing_workload is not None
+    assert found.missing_workload.ancestor == "job parent"
 
 
 def test_what_is_not_there_is_refused_with_a_hint() -> None:
@@ -115,12 +115,12 @@ def test_what_is_not_there_is_refused_with_a_hint() -> None:
 
 def test_a_pod_is_explained_by_its_own_workload_or_its_groups() -> None:
     own = owned(a_workload("pod-p-12345"), kind="Pod", name="p", uid="uid-p")
-    assert [each.name for each in of_pod(a_pod(), a_cluster(own)).accounts] == ["pod-p-12345"]
+    assert [each.name for each in of_pod(a_pod(), a_cluster(own)).descriptions] == ["pod-p-12345"]
     member = a_pod(labels={GROUP: "gang"})
-    assert [each.name for each in of_pod(member, a_cluster(a_workload("gang"))).accounts] == ["gang"]
+    assert [each.name for each in of_pod(member, a_cluster(a_workload("gang"))).descriptions] == ["gang"]
 
 
-def test_a_pod_of_an_incomplete_group_is_told_how_many_are_missing() -> None:
+def test_a_pod_of_an_incomplete_group_shows_how_many_are_missing() -> None:
     marks: dict[str, Any] = {
         "labels": {GROUP: "gang"},
         "annotations": {"kueue.x-k8s.io/pod-group-total-count": "3"},
@@ -128,15 +128,15 @@ def test_a_pod_of_an_incomplete_group_is_told_how_many_are_missing() -> None:
     lists = a_cluster()
     lists[PODS] = a_list(a_pod("p", **marks), a_pod("q", **marks), a_pod("gone", "n", "2026-01-01T00:00:00Z", **marks))
     found = of_pod(a_pod("p", **marks), lists)
-    assert found.absence is not None
-    assert found.absence.summary == "its group gang has 2 of 3 pods: no Workload is made before all are there"
+    assert found.missing_workload is not None
+    assert found.missing_workload.summary == "its group gang has 2 of 3 pods: its Workload is created when all exist"
     marks["annotations"]["kueue.x-k8s.io/pod-group-fast-admission"] = "true"
     hasty = of_pod(a_pod("p", **marks), lists)
-    assert hasty.absence is not None
-    assert hasty.absence.summary == "no Workload has been created for it"
+    assert hasty.missing_workload is not None
+    assert hasty.missing_workload.summary == "no Workload has been created for it"
 
 
-def test_a_pod_whose_group_is_held_by_a_gate_of_another_controller_is_told_which() -> None:
+def test_a_pod_whose_group_is_held_by_a_gate_of_another_controller_shows_the_gate() -> None:
     marks: dict[str, Any] = {
         "labels": {GROUP: "gang"},
         "annotations": {"kueue.x-k8s.io/pod-group-total-count": "2"},
@@ -145,11 +145,11 @@ def test_a_pod_whose_group_is_held_by_a_gate_of_another_controller_is_told_which
     other["spec"]["schedulingGates"] = [{"name": "example.com/other"}]
     lists[PODS] = a_list(a_pod("p", **marks), other)
     found = of_pod(a_pod("p", **marks), lists)
-    assert found.absence is not None
-    assert found.absence.summary == "its group is held by scheduling gates of others: example.com/other"
+    assert found.missing_workload is not None
+    assert found.missing_workload.summary == "its group is held by scheduling gates of others: example.com/other"
 
 
-def test_a_pod_whose_owner_is_gated_is_told_by_whom() -> None:
+def test_a_pod_whose_owner_is_gated_shows_the_gate() -> None:
     set_ = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "uid-rs", "controller": True}
     web = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "uid-web", "controller": True}
     lists = a_cluster()
@@ -160,8 +160,9 @@ def test_a_pod_whose_owner_is_gated_is_told_by_whom() -> None:
     deployment = {"name": "web", "namespace": "ns", "uid": "uid-web", **marks}
     lists[f"{apps}/deployments/web"] = response(200, kind="Deployment", metadata=deployment)
     found = of_pod(a_pod(ownerReferences=[set_]), lists)
-    assert found.absence is not None
-    assert found.absence.summary == "Deployment web is gated by example.com/data: no Workload is made of it"
+    assert found.missing_workload is not None
+    gate = "the gate example.com/data of Deployment web"
+    assert found.missing_workload.summary == f"it has no Workload because {gate} is set"
 
 
 def test_a_job_of_a_kind_that_a_file_describes_is_explained_as_any_other() -> None:
@@ -171,8 +172,8 @@ def test_a_job_of_a_kind_that_a_file_describes_is_explained_as_any_other() -> No
     lists["/apis/example.com/v1/namespaces/ns/trainingruns/run"] = response(200, **a_job("run"))
     found = inspect(inspect_job(kinds[0], "ns", "run", START_S), serving(lists))[0][0]
     assert isinstance(found, WorkloadInspection)
-    assert (found.kind, [each.name for each in found.accounts]) == ("trainingrun", ["of-run"])
-    assert found.accounts[0].next == ("there is room for it now: check that a quota controller runs",)
+    assert (found.kind, [each.name for each in found.descriptions]) == ("trainingrun", ["of-run"])
+    assert found.descriptions[0].next == ("there is free quota for it now: check that a quota controller runs",)
 
 
 # -- what may not be read ------------------------------------------------------------------------------------------
@@ -189,21 +190,23 @@ QUEUES_OF_ALL, QUEUES_HERE = f"{KINDS}/localqueues", f"{KINDS}/namespaces/ns/loc
 @pytest.mark.parametrize("status", [401, 403, 429, 500, 504])
 def test_a_job_whose_workload_cannot_be_listed_is_not_said_to_have_none(status: int) -> None:
     found = explained(without(with_job(), WORKLOADS_OF_ALL, WORKLOADS_HERE, status=status))
-    assert found.absence is not None
-    assert (found.absence.state, found.absence.next) == ("unknown", ())
-    assert "its Workload cannot be seen: " in found.absence.summary
-    assert found.absence.facts == (f"its label {QUEUE} names LocalQueue lq", "it is suspended")
+    assert found.missing_workload is not None
+    assert (found.missing_workload.state, found.missing_workload.next) == ("unknown", ())
+    assert "its Workload cannot be seen: " in found.missing_workload.summary
+    assert found.missing_workload.facts == (f"its label {QUEUE} names LocalQueue lq", "it is suspended")
 
 
 def test_a_local_queue_that_cannot_be_listed_is_not_said_to_be_missing() -> None:
     found = explained(without(with_job(), QUEUES_OF_ALL, QUEUES_HERE))
-    assert found.absence is not None
-    assert not any("LocalQueue" in step for step in found.absence.next)
+    assert found.missing_workload is not None
+    assert not any("LocalQueue" in step for step in found.missing_workload.next)
     seen = with_job()
     seen[QUEUES_HERE] = seen[QUEUES_OF_ALL]
     elsewhere = explained(without({**seen, QUEUES_HERE: a_list()}, QUEUES_OF_ALL))
-    assert elsewhere.absence is not None
-    assert any("LocalQueue ns/lq has to be created" in step for step in elsewhere.absence.next), "it was looked for"
+    assert elsewhere.missing_workload is not None
+    assert any("LocalQueue ns/lq has to be created" in step for step in elsewhere.missing_workload.next), (
+        "it was looked for"
+    )
 
 
 def test_a_workload_that_may_be_read_but_not_listed_is_explained_by_its_conditions() -> None:
@@ -212,7 +215,7 @@ def test_a_workload_that_may_be_read_but_not_listed_is_explained_by_its_conditio
     lists[f"{WORKLOADS_HERE}/w"] = HTTPResponse(200, {}, msgspec.json.encode(a_workload("w", status=said)))
     found = inspect(inspect_workload("ns", "w", START_S), serving(lists))[0][0]
     assert isinstance(found, WorkloadInspection)
-    assert found.accounts[0].summary == "it waits for quota: 3 more needed"
+    assert found.descriptions[0].summary == "it waits for quota: 3 more needed"
     refused = inspect(inspect_workload("ns", "v", START_S), serving(without(lists, f"{WORKLOADS_HERE}/v")))[0][0]
     assert isinstance(refused, ListRefused)
     assert refused.text.startswith("missing right: get workloads.kueue.x-k8s.io in namespace ns")
@@ -228,23 +231,23 @@ def test_events_and_pods_that_may_not_be_listed_are_named_as_missing() -> None:
 def test_an_owner_that_may_not_be_read_is_not_said_to_be_gone() -> None:
     above = {"apiVersion": "batch/v1", "kind": "Job", "name": "parent", "uid": "uid-parent", "controller": True}
     found = explained(without(with_job(job=a_job(ownerReferences=[above])), f"{JOBS}/parent"))
-    assert found.absence is not None
-    assert (found.absence.state, found.absence.next) == ("unknown", ())
-    assert "missing right: get jobs.batch in namespace ns" in found.absence.summary
+    assert found.missing_workload is not None
+    assert (found.missing_workload.state, found.missing_workload.next) == ("unknown", ())
+    assert "missing right: get jobs.batch in namespace ns" in found.missing_workload.summary
 
 
 def test_a_pod_whose_workload_or_group_cannot_be_listed_is_not_said_to_have_none() -> None:
     member = a_pod(labels={GROUP: "gang"}, annotations={"kueue.x-k8s.io/pod-group-total-count": "3"})
     unseen = of_pod(member, without(a_cluster(), WORKLOADS_OF_ALL, WORKLOADS_HERE))
-    assert unseen.absence is not None
-    assert unseen.absence.state == "unknown"
+    assert unseen.missing_workload is not None
+    assert unseen.missing_workload.state == "unknown"
     uncounted = of_pod(member, without(a_cluster(), PODS))
-    assert uncounted.absence is not None
-    assert "how many pods of its group gang there are is not known" in uncounted.absence.summary
+    assert uncounted.missing_workload is not None
+    assert "how many pods of its group gang there are is not known" in uncounted.missing_workload.summary
     assert [gap.right for gap in uncounted.missing] == ["list pods in namespace ns"]
 
 
-def test_a_kind_that_the_server_does_not_serve_is_told_from_an_object_that_is_not_there() -> None:
+def test_a_kind_that_is_not_served_is_distinguished_from_a_missing_object() -> None:
     kinds = read_kinds((Path(__file__).parents[3] / "examples" / "job-kinds.yaml").read_bytes())
     assert isinstance(kinds, tuple)
     path = "/apis/example.com/v1/namespaces/ns/trainingruns/run"

@@ -119,9 +119,9 @@ class ClusterAutoscaler:
         helped = [pod for pod in unplaced if self._may_cause_scale_up(pod, now_s)]
         too_new = bool(helped) and self._are_too_new(helped, now_s)
         out = [] if not helped or too_new else self._scale_up(helped, now_s)
-        bought = any(isinstance(each, AddMachine) for each in out)
+        has_scaled_up = any(isinstance(each, AddMachine) for each in out)
         self._update_unneeded(candidates, now_s)
-        return out if bought or too_new else out + self._scale_down(now_s)
+        return out if has_scaled_up or too_new else out + self._scale_down(now_s)
 
     def _is_demand(self, pod: AutoscalerPod) -> bool:
         flags = self._flags

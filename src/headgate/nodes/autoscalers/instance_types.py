@@ -1,7 +1,7 @@
-"""Instance types: the sizes that can be bought, the Node object of one, and a Node as an autoscaler reads it.
+"""Instance types (sizes of machines), the Node object of a new machine, and a Node as an autoscaler reads it.
 
-A bought node has the annotation by which hollow kubelets (``nodes/hollow_kubelets.py``) and KWOK adopt it, a label with
-the name of its group, and its size. It has no conditions: its kubelet reports Ready.
+A new node has the annotation by which hollow kubelets (``nodes/hollow_kubelets.py``) and KWOK adopt it, a label with
+the name of its group, and its size. It has no conditions until its kubelet reports them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from headgate.nodes.pod_admission import counts_of
 Object = dict[str, Any]
 
 GROUP: Final = NODE_GROUP
-"""The label that says which group or pool a machine was bought for."""
+"""The label with the node group or node pool of a machine."""
 _PRESSURE_CONDITIONS: Final = ("DiskPressure", "NetworkUnavailable")
 UNREADY_TAINTS: Final = frozenset(
     {NOT_READY, "node.kubernetes.io/disk-pressure", "node.kubernetes.io/network-unavailable"}
@@ -100,7 +100,7 @@ def read_node(wire: Object) -> AutoscalerNode:
 
 
 def new_machine(name: str, group: str, instance_type: InstanceType) -> Object:
-    """The Node object of a machine that was just bought."""
+    """The Node object of a new machine."""
     return {
         "apiVersion": "v1",
         "kind": "Node",

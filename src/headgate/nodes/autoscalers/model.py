@@ -1,4 +1,4 @@
-"""The interface of an autoscaler model: API events in, machines to buy and to remove out.
+"""The interface of an autoscaler model: it receives pods and nodes, and returns machines to add and to remove.
 
 Time is an argument, in seconds; the same events in the same order give the same effects. The runner
 (``nodes/io/autoscaler_runner.py``) calls ``due`` when ``next_deadline_s`` is reached, and again until that lies in the

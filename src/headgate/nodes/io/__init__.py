@@ -1,1 +1,1 @@
-"""Performs what hollow kubelets and autoscaler models decide."""
+"""Runs hollow kubelets and autoscaler models: watches, timers and writes."""

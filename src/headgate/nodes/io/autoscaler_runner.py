@@ -1,8 +1,8 @@
-"""Runs an autoscaler model: it follows all pods and nodes of a server, and creates Node objects for its machines.
+"""Runs an autoscaler model: it watches all pods and nodes, and creates Node objects for new machines.
 
 The models decide (``nodes/autoscalers/cluster_autoscaler.py``, ``nodes/autoscalers/karpenter.py``). Hollow kubelets
-(``nodes/io/kubelet_runner.py``) or KWOK adopt a bought node by its annotation. An order that does not reach the server
-is a machine that never starts, which the models handle.
+(``nodes/io/kubelet_runner.py``) or KWOK adopt a new node by its annotation. If the creation of a Node fails, the model
+sees a machine that never starts, and handles that.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ class AutoscalerRunner:
         self._deadline_changed = asyncio.Event()  # the next deadline may have changed
         self._unsynced = {PODS, NODES}
         self._wall = wall
-        self.bought: Final[list[str]] = []
+        self.added: Final[list[str]] = []
         """The names of all nodes that the model has added, in order."""
         self.removed: Final[list[str]] = []
 
     async def run(self) -> None:
         """Runs until it is cancelled."""
         self._clock = SteadyClock(asyncio.get_running_loop().time, self._wall)
-        # One object that cannot be understood must not stop the others.
+        # An error on one object must not stop the others.
         pod_events = Redelivery(self._component, "pod", self._handle_pod_event)
         node_events = Redelivery(self._component, "node", self._handle_node_event)
         try:
@@ -142,7 +142,7 @@ class AutoscalerRunner:
             case AddMachine(node=node):
                 result = await self._writer.create(NODES, "", node)
                 if result.outcome in (WriteOutcome.DONE, WriteOutcome.CONFLICT):
-                    self.bought.append(node["metadata"]["name"])
+                    self.added.append(node["metadata"]["name"])
             case TaintNode(name=name, uid=uid, key=key, off=off):
                 taint = {"key": key, "$patch": "delete"} if off else {"key": key, "effect": "NoSchedule"}
                 result = await self._writer.patch(NODES, "", name, uid, {"spec": {"taints": [taint]}}, "strategic")
@@ -154,7 +154,7 @@ class AutoscalerRunner:
                 self._emit_event(effect)
                 return
         if result.outcome is not WriteOutcome.DONE:
-            _log.warning("%s: %s was answered: %s", self._component, effect, result.message)
+            _log.warning("%s: %s was refused: %s", self._component, effect, result.message)
 
     def _emit_event(self, effect: EmitAutoscalerEvent) -> None:
         regarding = {

@@ -1,8 +1,7 @@
-"""Runs hollow kubelets: two watches in, bounded writes out, one timer.
+"""Runs hollow kubelets: one watch of all nodes, one watch of all bound pods, one timer, and a few writers.
 
 The state machine in ``nodes/hollow_kubelets.py`` decides; this module sends its writes through a ``Transport``, in
-order for each object, many objects at a time, and reports failed writes to it. One watch follows all nodes and one all
-bound pods, however many there are.
+order for each object, many objects at a time, and reports failed writes to it.
 """
 
 from __future__ import annotations
@@ -55,12 +54,12 @@ class HollowKubeletRunner:
         self._deadline_changed = asyncio.Event()  # the next deadline may have changed
         self._wall = wall
         self.reported: Final = asyncio.Event()
-        """Set when every wanted node has been seen with its Ready condition."""
+        """Set when every initial node has been seen with its Ready condition."""
 
     async def run(self) -> None:
         """Runs until it is cancelled."""
         self._clock = FollowingClock(asyncio.get_running_loop().time, self._wall, self._clock_moved)
-        # One object that cannot be understood must not stop the others.
+        # An error on one object must not stop the others.
         node_events = Redelivery("hollow nodes", "node", self._handle_node_event)
         pod_events = Redelivery("hollow nodes", "pod", self._handle_pod_event)
         nodes = self._informer(NODES.collection_path(), {}, node_events.deliver)
@@ -143,8 +142,8 @@ class HollowKubeletRunner:
 
     # -- writes ----------------------------------------------------------------------------------------------------
 
-    def _send(self, wanted: list[Effect]) -> None:
-        for effect in wanted:
+    def _send(self, effects: list[Effect]) -> None:
+        for effect in effects:
             key = _key(effect)
             queue = self._queues.get(key)
             if queue is not None:
@@ -176,14 +175,16 @@ class HollowKubeletRunner:
             _log.warning("hollow nodes: %s", error)
             return False
         except Exception:
-            _log.exception("hollow nodes: the write to %s failed, and is tried again", _key(effect))
+            _log.exception("hollow nodes: the write to %s failed and is tried again", _key(effect))
             return False
         if 200 <= status < 300:
             return True
         if status in _FINAL_STATUSES:
-            _log.debug("%s was refused for good: %s %s", _key(effect), status, text)
+            _log.debug(
+                "hollow nodes: the write to %s was refused and is not repeated: %s %s", _key(effect), status, text
+            )
             return True
-        _log.warning("%s was answered %s: %s", _key(effect), status, text)
+        _log.warning("hollow nodes: the write to %s failed with status %s: %s", _key(effect), status, text)
         return False
 
     async def _perform(self, effect: Effect) -> tuple[int, str]:

@@ -19,12 +19,12 @@ from headgate.http.request_head import RequestHead
 from headgate.http.request_reader import ReceivedRequest
 
 Check = Callable[[], str]
-"""Returns the problem; empty: healthy."""
+"""Returns the problem; an empty text if there is none."""
 
 _METHODS: Final = ("GET", "HEAD")
 _HEADERS: Final = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
 _REFUSALS: Final = frozenset((408, 431, 500))
-"""Any other head that is not understood is a bad request."""
+"""The statuses that are kept. Any other problem with the head of a request gets 400."""
 
 
 class HealthPage(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ class HealthHandler:
         try:
             status, content_type, body = self._get(head.path, head.query)
         except Exception as error:
-            # One check or page that breaks must not look like a process that is dead.
+            # A check or a page that raises must not look like a dead process: the client gets a response.
             status, content_type, body = 500, TEXT, f"{head.path} failed: {type(error).__name__}: {error}\n".encode()
         return HandlerResponse(status, body, content_type, _HEADERS, closes=True)
 

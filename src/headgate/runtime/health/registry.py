@@ -1,9 +1,9 @@
-"""Health checks and metrics of this process: the state of its scheduler, restarts of components, and metrics.
+"""The health checks and metrics pages of this process.
 
-A failed scheduler is replaced by a new one, and a replica that does not lead has none: it is ready, and reports no
-scheduler metrics. Other components register their own metrics. A component that fails as a whole is restarted from the
-API state alone; one that fails repeatedly does no work, so its restarts are counted and its check fails. ``handler.py``
-renders the pages.
+A replica that is not the leader has no scheduler: it is ready, and has no scheduler metrics. Other components register
+their own metrics. A component that raises an error is created again from the objects in the API.
+:class:`RestartCounter` counts these failures; if a component fails repeatedly, the check ``restarts`` fails.
+``handler.py`` renders the pages.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ import msgspec
 
 from headgate.kube.metrics import CONTENT_TYPE
 from headgate.runtime.health.handler import Check, HealthHandler, HealthPage
+from headgate.runtime.health.process_metrics import ProcessMetricsPage
 from headgate.scheduling.scheduler import Scheduler
 
 FAILURES: Final = 3
-"""So many failures are a restart loop, if each is at most :data:`QUIET_S` after the previous one."""
+"""A component restarts in a loop after this number of failures, each at most :data:`QUIET_S` after the previous one."""
 QUIET_S: Final = 60.0
-"""A component that has not failed for so long is healthy."""
+"""A component that has not failed for this time is healthy."""
 
 
 class _Failures(msgspec.Struct, frozen=True):
@@ -31,12 +32,14 @@ class _Failures(msgspec.Struct, frozen=True):
 
 
 class RestartCounter:
+    """Counts the failures of each component, and finds components that restart in a loop."""
+
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._failures: dict[str, _Failures] = {}
 
     def failed(self, component: str, error: BaseException) -> None:
-        """The component failed with this exception and will be restarted."""
+        """Counts a failure of the component, which is then restarted."""
         now_s = self._clock()
         before = self._failures.get(component)
         count = 1 if before is None or now_s - before.last_s > QUIET_S else before.count + 1
@@ -68,18 +71,38 @@ class RunningScheduler(Protocol):
         ...
 
 
+class RunningGateController(Protocol):
+    def metrics_exposition(self) -> bytes: ...
+
+    def unsynced(self) -> list[str]:
+        """The resources whose list was not delivered yet."""
+        ...
+
+
 class HealthRegistry:
+    """``process_metrics``: the metrics of this process, which every replica serves."""
+
     def __init__(self) -> None:
+        self.process_metrics = ProcessMetricsPage()
         self.restarts = RestartCounter()
         self._running: RunningScheduler | None = None
+        self._gates: RunningGateController | None = None
         self._pages: list[Callable[[], bytes]] = []
 
     def add_metrics_page(self, write: Callable[[], bytes]) -> None:
-        """Adds a page whose metrics are on no other page."""
+        """Adds metrics to ``/metrics``. No other page may have metrics of the same name."""
         self._pages.append(write)
+
+    def component_failed(self, component: str, error: BaseException) -> None:
+        """Counts a failure of the component, which is then restarted."""
+        self.process_metrics.failed(component)
+        self.restarts.failed(component, error)
 
     def set_scheduler(self, runner: RunningScheduler | None) -> None:
         self._running = runner
+
+    def set_gate_controller(self, runner: RunningGateController | None) -> None:
+        self._gates = runner
 
     def handler(self, extra_checks: Mapping[str, Check] | None = None) -> HealthHandler:
         """``extra_checks``: further checks for readiness."""
@@ -91,14 +114,16 @@ class HealthRegistry:
         )
 
     def _synced(self) -> str:
-        late = [] if self._running is None else self._running.unsynced()
+        late = [name for each in (self._running, self._gates) if each is not None for name in each.unsynced()]
         return f"not listed yet: {', '.join(late)}" if late else ""
 
     def _page(self) -> bytes:
         scheduler_metrics = (
             b"" if self._running is None else self._running.scheduler.metrics_exposition(time.monotonic())
         )
-        return scheduler_metrics + b"".join(write() for write in self._pages)
+        gate_metrics = b"" if self._gates is None else self._gates.metrics_exposition()
+        pages = (scheduler_metrics, gate_metrics, self.process_metrics.page(), *(write() for write in self._pages))
+        return b"".join(pages)
 
 
 def _always_healthy() -> str:

@@ -1,8 +1,8 @@
 """Listens for requests for health and metrics; ``handler.py`` builds the responses.
 
-Plain HTTP without credentials, for probes and Prometheus, on the address that the operator configures. Connections, the
-size of a head and the duration are bounded. A client cannot block the component for longer than it takes to write a
-page.
+It serves plain HTTP without credentials, for probes and Prometheus, on the address that the operator configures. The
+number of connections, the size of a request and its duration are limited. A client cannot block the component for
+longer than it takes to write a page.
 """
 
 from __future__ import annotations
@@ -14,29 +14,35 @@ from headgate.http.server import HTTPServer
 from headgate.http.server_limits import MIB, ServerLimits
 from headgate.runtime.health.handler import HealthHandler
 
-_MOST_CONNECTIONS: Final = 64
-_MOST_HEAD_BYTES: Final = 8192
-_MOST_PAGE_BYTES: Final = 256 * MIB
-"""A page is sent as one piece, so that the time to read a piece is the time to read the page."""
-_PATIENCE_S: Final = 10.0
+_MAX_CONNECTIONS: Final = 64
+_MAX_HEAD_BYTES: Final = 8192
+_MAX_PAGE_BYTES: Final = 256 * MIB
+"""A page is sent as one piece, so ``stalled_s`` limits the time in which a client reads the whole page."""
+_CLIENT_TIMEOUT_S: Final = 10.0
 
 
-def health_limits(patience_s: float = _PATIENCE_S, most: int = _MOST_CONNECTIONS) -> ServerLimits:
+def health_limits(client_timeout_s: float = _CLIENT_TIMEOUT_S, max_connections: int = _MAX_CONNECTIONS) -> ServerLimits:
+    """``client_timeout_s``: for the client to send the request, and to read the response."""
     return ServerLimits(
         requires_host=False,
-        head_bytes=_MOST_HEAD_BYTES,
+        head_bytes=_MAX_HEAD_BYTES,
         body_bytes=0,
-        connections=most,
+        connections=max_connections,
         evicts_unserved=False,
-        head_s=patience_s,
-        unsent_bytes=_MOST_PAGE_BYTES,
-        stalled_s=patience_s,
+        head_s=client_timeout_s,
+        unsent_bytes=_MAX_PAGE_BYTES,
+        stalled_s=client_timeout_s,
         stop_s=1.0,
     )
 
 
 def serve_health(
-    answers: HealthHandler, host: str, port: int, *, patience_s: float = _PATIENCE_S, most: int = _MOST_CONNECTIONS
+    handler: HealthHandler,
+    host: str,
+    port: int,
+    *,
+    client_timeout_s: float = _CLIENT_TIMEOUT_S,
+    max_connections: int = _MAX_CONNECTIONS,
 ) -> contextlib.AbstractAsyncContextManager[int]:
-    """Answers until the block is left. Yields the port, which was chosen by the system if 0 was asked for."""
-    return HTTPServer(answers, health_limits(patience_s, most), None).listening(host, port)
+    """Serves until the ``async with`` block ends. Yields the port; for port 0 the system chooses one."""
+    return HTTPServer(handler, health_limits(client_timeout_s, max_connections), None).listening(host, port)

@@ -1,1 +1,1 @@
-"""Queues, quota or one workload as of one revision, read from lists for one command."""
+"""The reads of the commands ``explain``, ``queues`` and ``workloads``: queues, quota or a workload at one revision."""

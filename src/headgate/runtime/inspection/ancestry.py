@@ -19,7 +19,7 @@ Wire = dict[str, Any]
 def find_ancestor(
     obj: Wire, known: AncestorKinds
 ) -> Generator[HTTPRequest, HTTPResponse, Wire | UnknownAncestor | ListRefused | None]:
-    """The topmost ancestor that is in a queue; :class:`ListRefused` if an ancestor may not be read."""
+    """The topmost ancestor that is in a queue; :class:`ListRefused` if the API server refuses to read an ancestor."""
     namespace = str(obj["metadata"].get("namespace", ""))
     ancestors: dict[tuple[APIResource, str, str], Wire] = {}
     current = obj

@@ -1,8 +1,9 @@
-"""Jobs that a gate holds before quota reservation: jobs without a Workload, and Workloads that may not reserve quota.
+"""The reads of ``headgate workloads --gated``: jobs and Workloads that a gate keeps from quota reservation.
 
-``scheduling-gated-by`` (KEP-6915) leaves no Workload in a queue, so the jobs themselves are listed, in the kinds that
-may have the annotation. Lists are read page by page, and only gated jobs are kept. A generator that yields requests and
-is sent responses; ``docs/gated-jobs.md`` explains the gates.
+A job with the annotation ``scheduling-gated-by`` (KEP-6915) gets no Workload, so the jobs themselves are listed, in all
+kinds that may have the annotation. Workloads that the label ``deactivate`` holds are listed, too. Lists are read page
+by page, and only gated jobs are kept. A generator that yields requests and is sent responses; ``docs/gated-jobs.md``
+explains the gates.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import msgspec
 
 from headgate.client.pager import ListRefused, ListResponse, list_all
 from headgate.http.transport import HTTPRequest, HTTPResponse
-from headgate.jobs.framework.scheduling_gated_by import gate_of
-from headgate.jobs.framework.workload import gates_of
+from headgate.jobs.framework.scheduling_gated_by import gated_by
+from headgate.jobs.framework.workload import admission_gates_of
 from headgate.jobs.kinds.job_kind import JobKind
 from headgate.jobs.names import QUEUE_NAME
 from headgate.jobs.pods.pod_metadata import foreign_gates_of, is_managed
@@ -40,9 +41,11 @@ KINDS: Final[dict[APIResource, str]] = {
 }
 """The kinds that may have a gate, with their names in kubectl."""
 CREATION: Final = "its Workload"
+"""``GatedJob.holds``: the gate prevents the creation of the Workload."""
 UNKNOWN: Final = "its Workload, if it has none yet"
-"""If Workloads may not be listed: the job may have been admitted before."""
+"""``GatedJob.holds`` if Workloads may not be listed: the job may have been admitted before."""
 ADMISSION: Final = "admission"
+"""``GatedJob.holds``: the gate prevents the admission of the Workload."""
 
 _decode: Final = wire_json.WireDecoder(ListResponse[Wire]).decode
 
@@ -65,12 +68,12 @@ class GatedJob(msgspec.Struct, frozen=True):
 
 class GatedJobList(msgspec.Struct, frozen=True):
     gated: tuple[GatedJob, ...]
-    gaps: tuple[UnavailableResource, ...] = ()
+    unavailable: tuple[UnavailableResource, ...] = ()
 
     @property
     def is_complete(self) -> bool:
         """Whether all resources that exist could be listed."""
-        return all(gap.is_absent for gap in self.gaps)
+        return all(each.is_absent for each in self.unavailable)
 
 
 def find_gated_jobs(
@@ -79,10 +82,10 @@ def find_gated_jobs(
     """The oldest first; an empty namespace means all namespaces. ``extra_kinds``: further kinds to list."""
     kinds = {**KINDS, **{each.resource: f"{each.kind.kind.lower()}.{each.kind.group}" for each in extra_kinds}}
     scope = namespace or None
-    gaps: list[UnavailableResource] = []
+    unavailable: list[UnavailableResource] = []
     listed = yield from list_all(WORKLOADS.collection_path(scope), _decode)
     if isinstance(listed, ListRefused):
-        gaps.append(unavailable_resource(WORKLOADS, listed, scope))
+        unavailable.append(unavailable_resource(WORKLOADS, listed, scope))
         workloads: list[Wire] = []
     else:
         workloads = listed.items
@@ -91,10 +94,10 @@ def find_gated_jobs(
     for resource, type_ in kinds.items():
         jobs = yield from list_all(resource.collection_path(scope), lambda body: _gated_jobs(_decode(body)))
         if isinstance(jobs, ListRefused):
-            gaps.append(unavailable_resource(resource, jobs, scope))
+            unavailable.append(unavailable_resource(resource, jobs, scope))
         else:
-            found += _of_jobs(type_, jobs.items, owner_uids, UNKNOWN if lacks(gaps, WORKLOADS) else CREATION)
-    return GatedJobList(tuple(sorted(found, key=lambda each: each.order)), tuple(gaps))
+            found += _of_jobs(type_, jobs.items, owner_uids, UNKNOWN if lacks(unavailable, WORKLOADS) else CREATION)
+    return GatedJobList(tuple(sorted(found, key=lambda each: each.order)), tuple(unavailable))
 
 
 def _gated_jobs(page: ListResponse[Wire]) -> ListResponse[Wire]:
@@ -103,7 +106,7 @@ def _gated_jobs(page: ListResponse[Wire]) -> ListResponse[Wire]:
 
 def _gate(job: Wire) -> str:
     """The gate of the annotation, or the scheduling gates of other controllers on a pod in a queue."""
-    return gate_of(job) or (", ".join(foreign_gates_of(job)) if is_managed(job) else "")
+    return gated_by(job) or (", ".join(foreign_gates_of(job)) if is_managed(job) else "")
 
 
 def _of_jobs(type_: str, jobs: Iterable[Wire], owner_uids: Collection[str | None], holds: str) -> list[GatedJob]:
@@ -124,9 +127,13 @@ def _of_jobs(type_: str, jobs: Iterable[Wire], owner_uids: Collection[str | None
 
 
 def _of_workload(wire: Wire) -> list[GatedJob]:
-    """The entry of a Workload, in the name of its job if it has one."""
-    gates, read = gates_of(wire), read_workload(wire)
-    if not gates or not isinstance(read, Workload) or read.is_finished or read.has(names.QUOTA_RESERVED):
+    """The entry of a Workload; it shows the name of the job that owns the Workload, if there is one."""
+    read = read_workload(wire)
+    if not isinstance(read, Workload) or read.is_finished or read.has(names.QUOTA_RESERVED):
+        return []
+    is_held = read.is_marked and not read.is_active
+    gates = ", ".join(filter(None, (admission_gates_of(wire), names.DEACTIVATE if is_held else "")))
+    if not gates:
         return []
     owner = next(iter(owners_of(wire)), None)
     type_, name = ("workload", read.name) if owner is None else (owner.type, owner.name)

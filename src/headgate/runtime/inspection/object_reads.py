@@ -37,7 +37,7 @@ def get_object(
     try:
         return _decode(response.body)
     except msgspec.DecodeError as error:
-        return ListRefused(f"the server sent what is not a {kind}: {error}")
+        return ListRefused(f"the server sent an invalid {kind}: {error}")
 
 
 def _names_object(body: bytes) -> bool:

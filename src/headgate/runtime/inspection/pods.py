@@ -1,7 +1,7 @@
 """The reads that explain a pod in Kueue's queues: its Workload, or its group and its owners.
 
-A generator that yields requests and is sent responses. ``runtime/inspection/queues.py`` explains what holds a pod
-beside Kueue's gate.
+A generator that yields requests and is sent responses. ``runtime/inspection/queues.py`` has the reads that explain a
+pod in Volcano's queues.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from headgate.quota.kinds.names import WORKLOADS
 from headgate.runtime.inspection.ancestry import find_ancestor
 from headgate.runtime.inspection.quota import QuotaInspection
 from headgate.runtime.inspection.unavailable import UnavailableResource, unavailable_resource
-from headgate.runtime.inspection.workloads import unknown_if_refused
+from headgate.runtime.inspection.workloads import unknown_if_refused, with_gated_jobs
 
 Wire = dict[str, Any]
 
@@ -33,10 +33,11 @@ _decode: Final = wire_json.WireDecoder(ListResponse[Wire]).decode
 
 
 class PodInspection(msgspec.Struct, frozen=True):
-    """``absence``: why there is no Workload, or that it may not be read. ``missing``: what could not be read."""
+    """``missing_workload``: why there is no Workload, or that it may not be read. ``missing``: what could not be
+    read."""
 
-    accounts: tuple[WorkloadDescription, ...] = ()
-    absence: MissingWorkload | None = None
+    descriptions: tuple[WorkloadDescription, ...] = ()
+    missing_workload: MissingWorkload | None = None
     missing: tuple[UnavailableResource, ...] = ()
 
 
@@ -53,7 +54,7 @@ def inspect_pod(pod: Wire, quota: QuotaInspection, now_s: float) -> Generator[HT
     if own:
         return PodInspection(tuple(describe_workload(quota.engine, wire, quota.knows_positions, now_s) for wire in own))
     if not quota.has_listed(WORKLOADS):
-        reason = quota.gaps[0].text if quota.is_absent else quota.unavailable_reason(WORKLOADS)
+        reason = quota.unavailable[0].text if quota.is_absent else quota.unavailable_reason(WORKLOADS)
         return PodInspection((), unknown_workload(pod, reason))
     ancestor = yield from find_ancestor(pod, known_ancestors())
     members, gates = 1, dict[str, None]()
@@ -65,8 +66,8 @@ def inspect_pod(pod: Wire, quota: QuotaInspection, now_s: float) -> Generator[HT
         else:
             members = len(listed.items)
             gates = {gate: None for each in listed.items for gate in foreign_gates_of(each)}
-    absence = explain_missing_pod_workload(pod, unknown_if_refused(ancestor), members, tuple(sorted(gates)))
-    return PodInspection((), absence, missing)
+    found = explain_missing_pod_workload(pod, unknown_if_refused(ancestor), members, tuple(sorted(gates)))
+    return PodInspection((), with_gated_jobs(found, pod, quota), missing)
 
 
 def _of_group(body: bytes, group: str) -> ListResponse[Wire]:

@@ -2,8 +2,8 @@
 
 A generator that yields requests and is sent responses. Pods are listed first, and the other lists are requested at
 their revision, so that all show the same moment; a server that does not have that revision returns its newest. A
-refused list is reported as unavailable, with the missing permission, and the rest is built without it. Nothing is
-decided here: the engine is queried, and never asked to admit.
+refused list is reported as unavailable, with the missing permission, and the rest is built without it. The queue engine
+receives the objects and is queried; it never admits a pod here.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from headgate.client.permissions import FORBIDDEN, NOT_FOUND
 from headgate.http.transport import HTTPRequest, HTTPResponse
 from headgate.kube.api_resources import NAMESPACES, PODS, APIResource
 from headgate.kube.lenient_reader import find_object
+from headgate.kube.pods.termination import OVERDUE_AFTER_S
 from headgate.kube.serializer import wire_json
 from headgate.runtime.inspection.unavailable import UnavailableResource, lacks, unavailable_resource
 from headgate.scheduling.cache.pod import PodInfo, read_pod
 from headgate.scheduling.cache.pod_shape import ShapeTable
-from headgate.scheduling.gates.capacity_objects import task_of
+from headgate.scheduling.gates.capacity_objects import counts_in_queue, leaves_capacity, task_of
 
 Wire = dict[str, Any]
 ListSteps = Generator[HTTPRequest, HTTPResponse, ListResult[Any] | ListRefused]
@@ -38,19 +39,20 @@ _decode: Final = wire_json.WireDecoder(ListResponse[Wire]).decode
 
 class QueueInspection(msgspec.Struct, frozen=True):
     """``revision``: of the pods, and of the other lists if the server still has it. ``specs``: the queues, by name.
-    ``problems``: invalid objects, and why. ``strays``: how many pods name a queue that does not exist."""
+    ``problems``: invalid objects, and why. ``pods_of_missing_queues``: how many pods name a queue that does not exist,
+    by queue."""
 
     queues: QueueEngine
     specs: Mapping[str, Queue]
     revision: str
     pods: int
     problems: Mapping[str, str]
-    strays: Mapping[str, int] = {}
-    gaps: tuple[UnavailableResource, ...] = ()
+    pods_of_missing_queues: Mapping[str, int] = {}
+    unavailable: tuple[UnavailableResource, ...] = ()
 
     def lacks(self, resource: APIResource) -> bool:
         """Whether the list of an existing resource is missing."""
-        return lacks(self.gaps, resource)
+        return lacks(self.unavailable, resource)
 
     @property
     def knows_usage(self) -> bool:
@@ -64,10 +66,14 @@ class QueueInspection(msgspec.Struct, frozen=True):
 
 
 def inspect_queues(
-    served: Collection[str], settings: SchedulerConf = DEFAULTS
+    served: Collection[str], gated: Collection[str] = (), now_s: float = 0.0, settings: SchedulerConf = DEFAULTS
 ) -> Generator[HTTPRequest, HTTPResponse, QueueInspection]:
-    """``served``: the schedulers whose pods are in queues."""
-    queues, gaps, problems = QueueEngine(settings), [], {}
+    """``served``: the ``schedulerName`` values whose pods are in queues. ``gated``: the names of other schedulers, for
+    which the component ``gates`` removes gates. ``now_s``: the seconds since 1970; a terminating pod that is overdue
+    by then delays no other pod."""
+    # A pod that records a lapse waits for its back-off, which only the engine with leases knows.
+    queues = QueueEngine(msgspec.structs.replace(settings, has_leases=True))
+    unavailable, problems = [], {}
     shape_table = ShapeTable()
 
     def decode_pods(body: bytes) -> ListResponse[PodInfo]:
@@ -75,12 +81,13 @@ def inspect_queues(
         page = _decode(body)
         read = []
         for wire in page.items:
-            if ((wire.get("spec") or {}).get("schedulerName") or "default-scheduler") not in served:
+            scheduler = (wire.get("spec") or {}).get("schedulerName") or "default-scheduler"
+            if scheduler not in served and scheduler not in gated:
                 continue
             pod = read_pod(wire, shape_table, ANNOTATIONS)
             if isinstance(pod, str):
                 problems[_key("pod", wire)] = pod
-            else:
+            elif scheduler in served or counts_in_queue(pod):
                 read.append(pod)
         return ListResponse(page.metadata, read)
 
@@ -90,7 +97,7 @@ def inspect_queues(
     for resource in (QUEUES, POD_GROUPS, NAMESPACES):
         found = yield from list_at(resource, revision)
         if isinstance(found, ListRefused):
-            gaps.append(unavailable_resource(resource, found))
+            unavailable.append(unavailable_resource(resource, found))
         listed[resource] = [] if isinstance(found, ListRefused) else found.items
         revision = revision or ("" if isinstance(found, ListRefused) else found.revision)
     for wire in listed[QUEUES]:
@@ -100,18 +107,28 @@ def inspect_queues(
     for wire in listed[POD_GROUPS]:
         queues.group_applied(wire)
     if isinstance(pods, ListRefused):
-        gaps.insert(0, unavailable_resource(PODS, pods))
+        unavailable.insert(0, unavailable_resource(PODS, pods))
         known: list[PodInfo] = []
     else:
         known = pods.items
     for pod in known:
         queues.task_applied(task_of(pod))
+        if pod.scheduler_name not in served and leaves_capacity(pod):
+            queues.set_leaving(pod.uid, leaving=(pod.gone_by_s or 0.0) + OVERDUE_AFTER_S > now_s)
+    queues.update_leases(0.0, now_s)
+    queues.set_time_of_day(now_s)
     specs = {queue.name: queue for queue in map(read_queue, listed[QUEUES])}
     specs.setdefault(ROOT, Queue(ROOT, parent="", state=OPEN))
     named = Counter(queues.queue_of(pod.uid) for pod in known if not pod.terminal)
     pods_of_missing_queues = {name: count for name, count in sorted(named.items()) if name and name not in specs}
     return QueueInspection(
-        queues, specs, revision, len(known), {**problems, **queues.problems()}, pods_of_missing_queues, tuple(gaps)
+        queues,
+        specs,
+        revision,
+        len(known),
+        {**problems, **queues.problems()},
+        pods_of_missing_queues,
+        tuple(unavailable),
     )
 
 

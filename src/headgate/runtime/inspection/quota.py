@@ -16,6 +16,7 @@ import msgspec
 from headgate.client.pager import ListRefused, ListResponse, ListResult
 from headgate.client.permissions import FORBIDDEN
 from headgate.http.transport import HTTPRequest, HTTPResponse
+from headgate.jobs.gated_jobs import condition_message
 from headgate.kube.api_resources import LIMIT_RANGES, NAMESPACES, RUNTIME_CLASSES, APIResource
 from headgate.kube.serializer import wire_json
 from headgate.quota.api.admission_checks import is_check_active
@@ -38,17 +39,19 @@ _decode: Final = wire_json.WireDecoder(ListResponse[Wire]).decode
 
 class QuotaInspection(msgspec.Struct, frozen=True):
     """``workloads``: wire objects by namespace/name. ``revision``: of the workloads, and of the other lists if the
-    server still has it. ``unseen``: resources that could not be listed, not even in the given namespace."""
+    server still has it. ``unseen``: resources that could not be listed, not even in the given namespace.
+    ``gated_jobs``: by LocalQueue, the message of its condition GatedJobs."""
 
     engine: QuotaEngine
     workloads: Mapping[str, Wire]
     revision: str
-    gaps: tuple[UnavailableResource, ...] = ()
+    unavailable: tuple[UnavailableResource, ...] = ()
     unseen: frozenset[APIResource] = frozenset()
+    gated_jobs: Mapping[str, str] = {}
 
     def lacks(self, resource: APIResource) -> bool:
         """Whether the list of an existing resource is missing."""
-        return lacks(self.gaps, resource)
+        return lacks(self.unavailable, resource)
 
     def has_listed(self, resource: APIResource) -> bool:
         """Whether the resource was listed, at least in the given namespace."""
@@ -56,12 +59,12 @@ class QuotaInspection(msgspec.Struct, frozen=True):
 
     def unavailable_reason(self, resource: APIResource) -> str:
         """Why :meth:`has_listed` is false."""
-        return next((gap.line for gap in reversed(self.gaps) if gap.plural == resource.plural), "")
+        return next((each.line for each in reversed(self.unavailable) if each.plural == resource.plural), "")
 
     @property
     def is_absent(self) -> bool:
         """Whether the server does not serve Kueue's kinds."""
-        return any(gap.plural == WORKLOADS.plural and gap.is_absent for gap in self.gaps)
+        return any(each.plural == WORKLOADS.plural and each.is_absent for each in self.unavailable)
 
     @property
     def knows_positions(self) -> bool:
@@ -71,19 +74,20 @@ class QuotaInspection(msgspec.Struct, frozen=True):
 
 
 def inspect_quota(namespace: str, now_s: float) -> Generator[HTTPRequest, HTTPResponse, QuotaInspection]:
-    """``namespace``: is listed if the user may not list all namespaces; empty: none is."""
+    """``namespace``: the namespace to list if the user may not list all namespaces; empty for none."""
     engine = QuotaEngine(QuotaSettings())
-    gaps: list[UnavailableResource] = []
+    unavailable: list[UnavailableResource] = []
     unseen: set[APIResource] = set()
     workloads: list[Wire] = []
+    gated_jobs: dict[str, str] = {}
     revision = ""
     handlers = _event_handlers(engine)
     for resource in (WORKLOADS, *_KINDS):
         listed, missing = yield from _list(resource, revision, namespace)
-        gaps += missing
+        unavailable += missing
         if isinstance(listed, ListRefused):
             unseen.add(resource)
-            if resource is WORKLOADS and any(gap.is_absent for gap in missing):
+            if resource is WORKLOADS and any(each.is_absent for each in missing):
                 break  # the server does not serve Kueue's kinds
             continue
         revision = revision or listed.revision
@@ -92,10 +96,16 @@ def inspect_quota(namespace: str, now_s: float) -> Generator[HTTPRequest, HTTPRe
             continue
         for wire in listed.items:
             handlers[resource](wire, now_s)
+        if resource is LOCAL_QUEUES:
+            gated_jobs = {_key_of(wire): message for wire in listed.items if (message := condition_message(wire))}
     for wire in workloads:
         engine.workload_applied(wire, now_s)
-    known = {f"{each['metadata']['namespace']}/{each['metadata']['name']}": each for each in workloads}
-    return QuotaInspection(engine, known, revision, tuple(gaps), frozenset(unseen))
+    known = {_key_of(each): each for each in workloads}
+    return QuotaInspection(engine, known, revision, tuple(unavailable), frozenset(unseen), gated_jobs)
+
+
+def _key_of(wire: Wire) -> str:
+    return f"{wire['metadata']['namespace']}/{wire['metadata']['name']}"
 
 
 def _list(
@@ -105,13 +115,13 @@ def _list(
     found = yield from list_at(resource, revision)
     if not isinstance(found, ListRefused):
         return found, []
-    gaps = [unavailable_resource(resource, found)]
+    unavailable = [unavailable_resource(resource, found)]
     if found.status != FORBIDDEN or not namespace or not resource.namespaced:
-        return found, gaps
+        return found, unavailable
     in_namespace = yield from list_at(resource, revision, namespace)
     if isinstance(in_namespace, ListRefused):
-        gaps.append(unavailable_resource(resource, in_namespace, namespace))
-    return in_namespace, gaps
+        unavailable.append(unavailable_resource(resource, in_namespace, namespace))
+    return in_namespace, unavailable
 
 
 _KINDS: Final = (
@@ -124,7 +134,7 @@ _KINDS: Final = (
     CLUSTER_QUEUES,
     LOCAL_QUEUES,
 )
-"""The resources that the engine gets before the workloads, in this order."""
+"""The resources whose objects the engine receives before the workloads, in this order."""
 
 
 def _event_handlers(engine: QuotaEngine) -> dict[APIResource, Callable[[Wire, float], object]]:

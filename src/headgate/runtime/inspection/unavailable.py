@@ -1,4 +1,4 @@
-"""Resources that a command could not read. The output names them and says nothing about their content."""
+"""Resources that a command could not read. The output of the command names them."""
 
 from __future__ import annotations
 
@@ -43,6 +43,6 @@ def unavailable_resource(
     return UnavailableResource(resource.plural, f"{named}: {unknown_text(refused)}")
 
 
-def lacks(gaps: Iterable[UnavailableResource], resource: APIResource) -> bool:
+def lacks(unavailable: Iterable[UnavailableResource], resource: APIResource) -> bool:
     """Whether the list of an existing resource is missing."""
-    return any(gap.plural == resource.plural and not gap.is_absent for gap in gaps)
+    return any(each.plural == resource.plural and not each.is_absent for each in unavailable)

@@ -1,8 +1,8 @@
 """The reads that explain one job or workload in Kueue's queues: the object, the queues, its pods.
 
 Generators that yield requests and are sent responses. The pods of a job are read because they may still terminate after
-its quota was released. Its latest Events are read because only the controllers know what was refused. ``pods.py``
-explains pods.
+its quota was released. If the job has no Workload, its Events are read: only they say why the API server refused one.
+``pods.py`` explains pods.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from headgate.controllers.ownership.pods import is_finished
 from headgate.http.transport import HTTPRequest, HTTPResponse
 from headgate.jobs.explanation import OWNER_NOT_READABLE, MissingWorkload, explain_missing_workload, unknown_workload
 from headgate.jobs.framework.management import UnknownAncestor, known_ancestors
-from headgate.jobs.framework.workload import prebuilt_name
+from headgate.jobs.framework.workload import prebuilt_name, queue_of
 from headgate.jobs.kinds.job_kind import JobKind
 from headgate.jobs.names import COMPONENT, POD_GROUP_NAME
 from headgate.kube import conditions
@@ -38,8 +38,8 @@ _decode_page: Final = wire_json.WireDecoder(ListResponse[Wire]).decode
 
 
 class TerminatingWorkloadPod(msgspec.Struct, frozen=True):
-    """A pod that still terminates after its quota was released. ``by``: its deletion timestamp, the end of its grace
-    period.
+    """A pod that still terminates after its quota was released. ``by``: its deletion timestamp, which is the end of its
+    grace period.
     """
 
     name: str
@@ -56,19 +56,20 @@ class LatestEvent(msgspec.Struct, frozen=True):
 
 
 class WorkloadInspection(msgspec.Struct, frozen=True, omit_defaults=True):
-    """``absence``: why there is no Workload, or that it may not be read; ``told``: the Event about that.
-    ``accounts``: descriptions of its Workloads. ``missing``: what could not be read besides the lists of the
-    ``QuotaInspection``.
+    """What ``headgate explain -o json`` prints; the JSON names of fields differ from those in the code.
+
+    ``missing_workload``: why there is no Workload, or that it may not be read; ``latest_event``: the Event about that.
+    ``missing``: what could not be read besides the lists of the ``QuotaInspection``.
     """
 
     kind: str
     namespace: str
     name: str
     created: str = ""
-    absence: MissingWorkload | None = None
-    accounts: tuple[WorkloadDescription, ...] = ()
-    ending: tuple[TerminatingWorkloadPod, ...] = ()
-    told: LatestEvent | None = None
+    missing_workload: MissingWorkload | None = msgspec.field(default=None, name="absence")
+    descriptions: tuple[WorkloadDescription, ...] = msgspec.field(default=(), name="accounts")
+    terminating_pods: tuple[TerminatingWorkloadPod, ...] = msgspec.field(default=(), name="ending")
+    latest_event: LatestEvent | None = msgspec.field(default=None, name="told")
     missing: tuple[UnavailableResource, ...] = ()
 
 
@@ -78,7 +79,7 @@ def inspect_workload(
     quota = yield from inspect_quota(namespace, now_s)
     wire = quota.workloads.get(f"{namespace}/{name}")
     if wire is None and quota.is_absent:
-        return ListRefused(quota.gaps[0].text), quota
+        return ListRefused(quota.unavailable[0].text), quota
     if wire is None and not quota.has_listed(WORKLOADS):
         workload = yield from get_object(
             WORKLOADS, "Workload", namespace, name
@@ -90,10 +91,13 @@ def inspect_workload(
         similar = [key for key, each in quota.workloads.items() if _is_similar(each, namespace, name)]
         hint = f"; did you mean {', '.join(sorted(similar)[:3])}?" if similar else ": headgate workloads lists them"
         return ListRefused(f"there is no Workload {name} in namespace {namespace}{hint}"), quota
-    account = describe_workload(quota.engine, wire, quota.knows_positions, now_s)
+    description = describe_workload(quota.engine, wire, quota.knows_positions, now_s)
     created = wire["metadata"].get("creationTimestamp") or ""
-    ending, missing = yield from _terminating_pods(wire, _has_quota(wire))
-    return WorkloadInspection("workload", namespace, name, created, None, (account,), ending, missing=missing), quota
+    terminating, missing = yield from _terminating_pods(wire, _has_quota(wire))
+    inspection = WorkloadInspection(
+        "workload", namespace, name, created, None, (description,), terminating, missing=missing
+    )
+    return inspection, quota
 
 
 def inspect_job(
@@ -107,21 +111,27 @@ def inspect_job(
     own = [wire for wire in quota.workloads.values() if _is_of(wire, job)]
     inspection = WorkloadInspection(kind_name, namespace, name, job["metadata"].get("creationTimestamp") or "")
     if own:
-        accounts = tuple(describe_workload(quota.engine, wire, quota.knows_positions, now_s) for wire in own)
-        ending, missing = yield from _terminating_pods(own[0], any(map(_has_quota, own)))
-        return msgspec.structs.replace(inspection, accounts=accounts, ending=ending, missing=missing), quota
+        descriptions = tuple(describe_workload(quota.engine, wire, quota.knows_positions, now_s) for wire in own)
+        terminating, missing = yield from _terminating_pods(own[0], any(map(_has_quota, own)))
+        inspection = msgspec.structs.replace(
+            inspection, descriptions=descriptions, terminating_pods=terminating, missing=missing
+        )
+        return inspection, quota
     if quota.is_absent:
-        return ListRefused(quota.gaps[0].text), quota
-    absence, missing = yield from _absence(kind, job, quota)
+        return ListRefused(quota.unavailable[0].text), quota
+    missing_workload, missing = yield from _explain_missing_workload(kind, job, quota)
     event = yield from _latest_event(job)
     if isinstance(event, UnavailableResource):
-        return msgspec.structs.replace(inspection, absence=absence, missing=(*missing, event)), quota
-    return msgspec.structs.replace(inspection, absence=absence, told=event, missing=missing), quota
+        return msgspec.structs.replace(inspection, missing_workload=missing_workload, missing=(*missing, event)), quota
+    return msgspec.structs.replace(
+        inspection, missing_workload=missing_workload, latest_event=event, missing=missing
+    ), quota
 
 
-def _absence(
+def _explain_missing_workload(
     kind: JobKind, job: Wire, quota: QuotaInspection
 ) -> Generator[HTTPRequest, HTTPResponse, tuple[MissingWorkload, tuple[UnavailableResource, ...]]]:
+    """Why the job has no Workload, and the reads that were refused."""
     if not quota.has_listed(WORKLOADS):
         return unknown_workload(job, quota.unavailable_reason(WORKLOADS), kind), ()
     namespace = job["metadata"]["namespace"]
@@ -134,7 +144,15 @@ def _absence(
         labels = namespace_object["metadata"].get("labels") or {}
     ancestor = yield from find_ancestor(job, known_ancestors((kind,)))
     queues = quota.engine.cache.local_queues if quota.has_listed(LOCAL_QUEUES) else None
-    return explain_missing_workload(kind, job, labels, unknown_if_refused(ancestor), queues), missing
+    found = explain_missing_workload(kind, job, labels, unknown_if_refused(ancestor), queues)
+    return with_gated_jobs(found, job, quota), missing
+
+
+def with_gated_jobs(found: MissingWorkload, job: Wire, quota: QuotaInspection) -> MissingWorkload:
+    """Adds what the LocalQueue of a gated job or pod says about all its gated jobs."""
+    queue = f"{job['metadata']['namespace']}/{queue_of(job)}"
+    message = quota.gated_jobs.get(queue, "") if found.state == "gated" else ""
+    return msgspec.structs.replace(found, facts=(*found.facts, f"LocalQueue {queue}: {message}")) if message else found
 
 
 def unknown_if_refused(ancestor: Wire | UnknownAncestor | ListRefused | None) -> Wire | UnknownAncestor | None:

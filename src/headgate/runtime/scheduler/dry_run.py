@@ -1,6 +1,6 @@
-"""A transport that only reads: every write is printed instead, and gets a successful response.
+"""The transport of ``--dry-run``: reads are sent; a write is printed instead and gets a successful response.
 
-``--dry-run`` therefore decides as always, and nothing is written.
+The scheduler therefore decides as usual, and nothing is written.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Effects of the scheduler as patches and Events: the bodies of their requests. Pure.
+"""Converts effects of the scheduler to the bodies of patches, and to Events. Pure.
 
 ``api_dispatcher.py`` sends them through the client's writer, which adds the uid of the pod.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headgate.capacity.names import GATE, STAMP
+from headgate.capacity.names import GATE, LAPSED, STAMP
 from headgate.client.io.event_recorder import EventToEmit
 from headgate.kube import conditions
 from headgate.kube.timestamps import format_time
@@ -18,7 +18,8 @@ Object = dict[str, Any]
 
 
 def status_patch(effect: SetStatus, now_s: float) -> Object:
-    """The condition and the nomination. The transition time changes only with the status of the condition."""
+    """A patch with the condition and the nominated node. The transition time changes only if the status of the
+    condition changes."""
     status: Object = {}
     if effect.condition is not None:
         condition = dict(effect.condition)
@@ -45,17 +46,26 @@ def disruption_patch(preemptor: PodInfo, victim: PodInfo, now_s: float) -> Objec
 
 
 def gate_patch(removal: RemoveSchedulingGate) -> Object:
-    """Gates merge by name, so other gates stay in their order. A gate that is already removed is no error."""
+    """A strategic merge patch that removes the queue gate and adds the stamp. Gates merge by name, so the others stay
+    in their order. It is no error if the gate is already removed."""
     body: Object = {"spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]}}
     if removal.stamp:
         body["metadata"] = {"annotations": {STAMP: removal.stamp}}
     return body
 
 
-def stamp_operations(removal: RemoveStamp) -> list[Object]:
-    """A JSON patch that removes this stamp and no later one."""
-    path = f"/metadata/annotations/{STAMP.replace('/', '~1')}"
-    return [{"op": "test", "path": path, "value": removal.stamp}, {"op": "remove", "path": path}]
+def stamp_removal_patch(removal: RemoveStamp) -> list[Object]:
+    """A JSON patch that removes the stamp, unless the pod has another stamp by then. If the promise lapsed, the patch
+    also writes the record of the lapse."""
+    path = _annotation_path(STAMP)
+    operations: list[Object] = [{"op": "test", "path": path, "value": removal.stamp}, {"op": "remove", "path": path}]
+    if removal.lapse:
+        operations.append({"op": "add", "path": _annotation_path(LAPSED), "value": removal.lapse})
+    return operations
+
+
+def _annotation_path(name: str) -> str:
+    return f"/metadata/annotations/{name.replace('/', '~1')}"
 
 
 def event_of(effect: EmitPodEvent) -> EventToEmit:

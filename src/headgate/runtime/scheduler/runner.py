@@ -1,16 +1,15 @@
 """Runs a scheduler on an API server: one watch per resource, one loop of scheduling cycles, and the API dispatcher.
 
-The loop begins when every watch has delivered its list: before that, a node that looks empty may be full. Pods are
-listed last: PreEnqueue plugins are called when a pod is first seen, and must know by then what they watch. A kind that
-plugins watch and that is not served is not waited for; when it is served later, plugins get its objects when all of
-them are listed. The loop works in short turns, so that watch events and responses are processed between them, and
-sleeps until the next event or deadline.
+The loop starts when every watch has delivered its list: before that, the pods of a node may not be known. Pods are
+listed last, because PreEnqueue plugins run when a pod is added and need the other objects that they watch. The loop
+does not wait for a kind that plugins watch and that the API server does not serve. If the kind is served later, plugins
+receive its objects after the whole list has arrived. The loop runs for one time slice, lets the event loop process
+watch events and responses, and sleeps until the next event or deadline if there is nothing to do.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import time
 from collections.abc import Callable, Iterable
@@ -24,15 +23,15 @@ from headgate.http.transport import Transport
 from headgate.kube.api_resources import NODES, PODS, APIResource
 from headgate.runtime.health.registry import HealthRegistry
 from headgate.runtime.scheduler.api_dispatcher import APIDispatcher
+from headgate.runtime.scheduler.run_loop import LIVE_PODS, MAX_SLEEP_S, LateKinds, WakeUp, run_with_restarts, warn
 from headgate.runtime.scheduler.status_writer import QueueStatusWriter
+from headgate.scheduling.gates.autoscaler_signs import NODE_CLAIMS, LeaseWatch
 from headgate.scheduling.scheduler import Scheduler
 
 MAX_BINDINGS_IN_FLIGHT: Final = 32
 """As many as there are connections (``client/io/http_transport.py``); more would only wait for a connection."""
 
 _PODS_PER_TURN: Final = 16
-_MAX_SLEEP_S: Final = 60.0
-_RESTART_S: Final = 1.0
 _POD_FIELDS: Final = (
     "metadata.labels",
     "metadata.creationTimestamp",
@@ -58,9 +57,6 @@ _NODE_FIELDS: Final = (
 )
 _MAY_BE_ABSENT: Final = (QUEUES, POD_GROUPS)
 """Without these kinds every pod is in the default queue, which admits all pods."""
-_LIVE_PODS: Final = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
-
-_log: Final = logging.getLogger(__name__)
 
 
 SchedulerFactory = Callable[[Callable[[str], None]], Scheduler]
@@ -76,24 +72,19 @@ async def run_scheduler(
     write_queue_status: bool = True,
     create_pod_groups: bool = False,
 ) -> None:
-    """Runs until it is cancelled. A scheduler that fails is replaced by one that starts from the API state alone.
-    ``write_queue_status``: write the status of queues and PodGroups, too. ``create_pod_groups``: for pods without
-    one."""
+    """Runs until it is cancelled. ``write_queue_status``: whether it also writes the status of queues and PodGroups.
+    ``create_pod_groups``: whether it also creates PodGroups for pods that need one."""
     health = health or HealthRegistry()
-    while True:
-        writer = Writer(transport, write_budget_s=write_budget_s, jitter=random.random, sleep=asyncio.sleep)
-        try:
-            runner = SchedulerRunner(
-                make, transport, writer, write_queue_status=write_queue_status, create_pod_groups=create_pod_groups
-            )
-            health.set_scheduler(runner)
-            await runner.run()
-        except Exception as error:
-            _log.exception("the scheduler failed, and starts again")
-            health.restarts.failed("scheduler", error)
-        finally:
-            health.set_scheduler(None)
-        await asyncio.sleep(_RESTART_S)
+    await run_with_restarts(
+        "scheduler",
+        lambda writer: SchedulerRunner(
+            make, transport, writer, write_queue_status=write_queue_status, create_pod_groups=create_pod_groups
+        ),
+        transport,
+        write_budget_s,
+        health,
+        health.set_scheduler,
+    )
 
 
 class SchedulerRunner:
@@ -108,17 +99,15 @@ class SchedulerRunner:
         write_queue_status: bool = True,
         create_pod_groups: bool = False,
     ) -> None:
-        self.scheduler = make(_warn)
+        self.scheduler = make(warn)
         self.synced = asyncio.Event()
         self._transport = transport
         self._max_in_flight = max_in_flight
-        self._wake = asyncio.Event()
+        self._wake = WakeUp()
         self._dispatcher = APIDispatcher(self.scheduler, writer, self._wake.set, instance)
         self._unsynced: set[APIResource] = set()
         self._list_pods = asyncio.Event()
-        self._absent_kinds: dict[
-            APIResource, list[InformerEvent]
-        ] = {}  # kinds that are not served, and their events until the list is complete
+        self._late_kinds = LateKinds()
         self._status_writer: QueueStatusWriter | None = None
         names, queues = self.scheduler.queue_profiles, self.scheduler.queues
         if names and write_queue_status:
@@ -128,7 +117,7 @@ class SchedulerRunner:
             )
 
     def unsynced(self) -> list[str]:
-        """The resources whose list was not delivered yet."""
+        """The resources whose first list has not been delivered yet."""
         return sorted(each.plural for each in self._unsynced)
 
     async def run(self) -> None:
@@ -144,6 +133,8 @@ class SchedulerRunner:
         async with asyncio.TaskGroup() as group:
             for resource, fields in watched.items():
                 group.create_task(self._watch(resource, fields))
+            for watch in scheduler.leases.watches:
+                group.create_task(self._watch_for_leases(watch))
             group.create_task(self._dispatcher.run())
             if self._status_writer is not None:
                 group.create_task(self._status_writer.run())
@@ -156,35 +147,55 @@ class SchedulerRunner:
         await Informer(
             self._transport,
             resource.collection_path(),
-            lambda event: self._observe(resource, event),
+            lambda event: self._receive(resource, event),
             jitter=random.random,
             sleep=asyncio.sleep,
-            query=_LIVE_PODS if resource == PODS else None,
+            query=LIVE_PODS if resource == PODS else None,
             fields=fields,
             may_be_absent=is_plugin_kind or resource in _MAY_BE_ABSENT,
             absent=lambda problem: self._handle_absent(resource, problem),
-            report=(lambda problem: self._not_listed(resource, problem)) if is_plugin_kind else _warn,
+            report=(lambda problem: self._report_list_problem(resource, problem)) if is_plugin_kind else warn,
         ).run()
 
+    async def _watch_for_leases(self, watch: LeaseWatch) -> None:
+        """Pods are scheduled before these objects are listed, because a lease begins when the stamp is shown."""
+        await Informer(
+            self._transport,
+            watch.resource.collection_path(),
+            lambda event: self._observe_for_leases(watch, event),
+            jitter=random.random,
+            sleep=asyncio.sleep,
+            query={"fieldSelector": watch.field_selector} if watch.field_selector else None,
+            fields=watch.fields,
+            may_be_absent=watch.resource == NODE_CLAIMS,
+            report=lambda problem: warn(f"{problem}; leases of promises are not renewed by these objects"),
+        ).run()
+
+    def _observe_for_leases(self, watch: LeaseWatch, event: InformerEvent) -> None:
+        match event:
+            case ObjectApplied(wire):
+                self.scheduler.leases.object_applied(watch.resource, wire, time.monotonic())
+            case ObjectDeleted(name=name):
+                self.scheduler.leases.object_removed(watch.resource, name)
+        self._wake.set()
+
     def _handle_absent(self, resource: APIResource, problem: str) -> None:
-        self._absent_kinds[resource] = []
+        self._late_kinds.add(resource)
         if resource not in _MAY_BE_ABSENT:
             watchers = ", ".join(self.scheduler.cluster.watchers(resource))
-            _warn(f"{problem}; {watchers} watches a kind that is not served: pods are tried without it until it is")
+            warn(f"{problem}; {watchers} watches this kind; pods are scheduled without it until it is served")
 
-    def _not_listed(self, resource: APIResource, problem: str) -> None:
+    def _report_list_problem(self, resource: APIResource, problem: str) -> None:
         if resource in self._unsynced:
             watchers = ", ".join(self.scheduler.cluster.watchers(resource))
-            problem = f"{problem}; no pod is tried before it can be listed and watched, since {watchers} watches it"
-        _warn(problem)
+            problem = f"{problem}; {watchers} watches it, so no pod is scheduled before it can be listed and watched"
+        warn(problem)
+
+    def _receive(self, resource: APIResource, event: InformerEvent) -> None:
+        for each in self._late_kinds.ready(resource, event):
+            self._observe(resource, each)
 
     def _observe(self, resource: APIResource, event: InformerEvent) -> None:
-        if resource in self._absent_kinds:
-            self._absent_kinds[resource].append(event)
-            if isinstance(event, ListSynced):
-                for each in self._absent_kinds.pop(resource):
-                    self._observe(resource, each)
-            return
         now_s = time.monotonic()
         scheduler = self.scheduler
         match event:
@@ -223,25 +234,13 @@ class SchedulerRunner:
                 await asyncio.sleep(0)
                 continue
             deadline_s = scheduler.next_deadline_s()
-            wait_s = _MAX_SLEEP_S if deadline_s is None else deadline_s - time.monotonic()
-            if free_slots > 0:
-                await self._sleep(min(wait_s, _MAX_SLEEP_S))
-            else:
-                await self._sleep(_MAX_SLEEP_S)
-
-    async def _sleep(self, wait_s: float) -> None:
-        if wait_s <= 0:
-            await asyncio.sleep(0)
-            return
-        try:
-            async with asyncio.timeout(wait_s):
-                await self._wake.wait()
-        except TimeoutError:
-            pass
+            waits_for_slot = free_slots <= 0
+            wait_s = MAX_SLEEP_S if deadline_s is None or waits_for_slot else deadline_s - time.monotonic()
+            await self._wake.wait(wait_s)
 
 
 class _TimeSlice:
-    """The time limit of one scheduler step, because one pod may take long."""
+    """The time limit of one call of ``Scheduler.step``, which may otherwise block the event loop for long."""
 
     def __init__(self) -> None:
         self.started_s = time.monotonic()
@@ -250,7 +249,3 @@ class _TimeSlice:
     def is_spent(self) -> bool:
         self.was_spent = time.monotonic() - self.started_s > SLICE_S
         return self.was_spent
-
-
-def _warn(problem: str) -> None:
-    _log.warning("%s", problem)

@@ -1,8 +1,8 @@
 """Performs the writes of ``capacity/status/status_reporter.py``: a few at a time, with the lowest priority.
 
 It receives the scheduler's watch events through :meth:`QueueStatusWriter.observe`, and has two watches of its own for
-finished pods, which the scheduler does not see. It also writes to Volcano's own PodGroup, which has no status
-subresource in many releases.
+finished pods, which the scheduler does not watch. Volcano's own definition of PodGroup has no status subresource in
+many releases; then the status is written to the object itself.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class QueueStatusWriter:
         self._warned: set[tuple[str, str]] = set()
 
     def observe(self, resource: APIResource, event: InformerEvent) -> None:
-        """Takes an event of the scheduler's watches after the engine got it; other resources are ignored."""
+        """Receives an event of the scheduler's watches, after the queue engine. It ignores other resources."""
         now_s = time.monotonic()
         match event:
             case ObjectApplied(wire) if resource == PODS:
@@ -116,7 +116,7 @@ class QueueStatusWriter:
             case ObjectApplied(wire):
                 self.reporter.pod_applied(wire, now_s)
             case ObjectDeleted(uid=uid):
-                self.reporter.pod_removed(uid, now_s, ended=True)
+                self.reporter.pod_removed(uid, now_s, from_terminal_watch=True)
             case ListSynced():
                 self._mark_synced(phase)
         self._wake.set()
@@ -156,14 +156,14 @@ class QueueStatusWriter:
             metadata = effect.obj["metadata"]
             result = await self._writer.create(effect.resource, metadata.get("namespace") or "", effect.obj)
             if result.outcome is WriteOutcome.REFUSED:
-                self._warn_once(f"{effect.obj['kind']} {metadata['name']} cannot be made", result)
+                self._warn_once(f"{effect.obj['kind']} {metadata['name']} cannot be created", result)
             return
         result = await self._write(effect)
         now_s = time.monotonic()
         if result.done:
-            self.reporter.patch_succeeded(effect, _status_in(result.body), now_s)
+            self.reporter.patch_finished(effect, _status_in(result.body), now_s)
         elif result.outcome in _RETRYABLE:
-            self.reporter.patch_succeeded(effect, None, now_s)
+            self.reporter.patch_finished(effect, None, now_s)
         else:
             self.reporter.patch_rejected(effect, now_s)
             if result.outcome is WriteOutcome.REFUSED:

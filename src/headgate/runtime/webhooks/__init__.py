@@ -1,1 +1,1 @@
-"""The webhook server: TLS, certificates, and the configuration objects that point to it."""
+"""The webhook server, its certificates, and the webhook configurations that point to it."""

@@ -19,10 +19,11 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from headgate.http.certificates import (
     CertificateKeyPair,
-    is_authority,
+    is_usable_authority,
     is_usable_server_pair,
     make_authority,
     make_server_certificate,
+    names_of,
 )
 from headgate.runtime.webhooks.target import WebhookTarget
 
@@ -31,7 +32,8 @@ Object = dict[str, Any]
 TYPE: Final = "kubernetes.io/tls"
 _AUTHORITY: Final = "headgate-webhooks-ca"
 _SUBJECT: Final = "headgate-webhooks"
-"""Not the authority's subject: a certificate with equal issuer and subject counts as self-signed."""
+"""It differs from the subject of the CA: a certificate with equal issuer and subject counts as self-signed."""
+_MAX_OTHER_NAMES: Final = 20
 _BUNDLE, _AUTHORITY_KEY, _SERVER, _SERVER_KEY = "ca.crt", "ca.key", "tls.crt", "tls.key"
 
 
@@ -56,21 +58,27 @@ class WebhookCertificates(msgspec.Struct, frozen=True):
 def ensure_certificates(
     data: Mapping[str, Any], target: WebhookTarget, now: datetime.datetime, in_use: WebhookCertificates | None = None
 ) -> WebhookCertificates:
-    """The certificates to use: those in ``data`` if they are valid. ``in_use``: the present ones of this server, which
-    may be missing in ``data``."""
+    """The certificates to use: those in ``data``, the content of the Secret, if they are valid. ``in_use``: those that
+    this server uses now; their CAs stay trusted even if the Secret has lost them."""
     bundle, key = _read(data, _BUNDLE), _read(data, _AUTHORITY_KEY)
     authorities = _authorities(bundle)
     authority = CertificateKeyPair(authorities[0] if authorities else b"", key)
     trusted = [*authorities, *(_authorities(in_use.bundle) if in_use else ())]
-    if not is_authority(authority, now):
+    if not is_usable_authority(authority, now):
         authority = make_authority(_AUTHORITY, now)
     server = CertificateKeyPair(_read(data, _SERVER), _read(data, _SERVER_KEY))
     if not is_usable_server_pair(server, authority.certificate, target.name, now):
-        server = make_server_certificate(authority, _SUBJECT, target.names, now)
+        server = make_server_certificate(authority, _SUBJECT, _all_names(server.certificate, target), now)
     elif trusted == authorities and trusted[:1] == [authority.certificate]:
         return WebhookCertificates(bundle, key, server)
     others = [each for each in dict.fromkeys(trusted) if each != authority.certificate and not _has_expired(each, now)]
     return WebhookCertificates(b"".join((authority.certificate, *others)), authority.key, server)
+
+
+def _all_names(certificate: bytes, target: WebhookTarget) -> tuple[str, ...]:
+    """The names of this target, and those of the certificate before: replicas with another target may share it."""
+    before = names_of(certificate)[:_MAX_OTHER_NAMES]
+    return tuple(dict.fromkeys((*target.names, *before)))
 
 
 def _authorities(bundle: bytes) -> list[bytes]:

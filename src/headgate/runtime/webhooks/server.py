@@ -1,8 +1,9 @@
-"""The webhook server: reviews in, responses out, over TLS with a certificate that may change while it runs.
+"""The webhook server: it answers AdmissionReviews and ConversionReviews over TLS. Its certificate may be replaced.
 
-``admission/`` decides reviews, ``quota/kinds/`` converts versions, ``http/server.py`` serves. If a response needs a
-missing object, the server reads it from the API server, once, and only within the timeout of the calling API server.
-Health probes use the same port.
+``admission/`` decides reviews, ``quota/kinds/`` converts versions, ``http/server.py`` listens. Responses come from the
+cache. Only if the reviewed object refers to another one that is not cached yet (its PodGroup or its owner), the server
+reads that one from the API server, once, and only within the timeout of the calling API server. Health probes use the
+same port. ``service.py`` runs the server in a thread of its own.
 """
 
 from __future__ import annotations
@@ -12,13 +13,21 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any, Final
 from urllib.parse import unquote
 
 import msgspec
 
-from headgate.admission.admission_cache import WATCHED, AdmissionCache, CacheReader, Key, watched_resources
+from headgate.admission.admission_cache import (
+    CACHE_ONLY,
+    FIELD_SELECTORS,
+    WATCHED,
+    AdmissionCache,
+    CacheReader,
+    Key,
+    watched_resources,
+)
 from headgate.admission.admission_review import (
     API_VERSION,
     KIND,
@@ -28,6 +37,7 @@ from headgate.admission.admission_review import (
     write_review,
 )
 from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.review_scope import ReviewScope
 from headgate.admission.steps import AdmissionStep, all_steps
 from headgate.capacity.names import OPT_IN
 from headgate.client.io.http_transport import HTTPTransport
@@ -44,125 +54,166 @@ from headgate.http.transport import HTTPRequest, Transport, Unreachable
 from headgate.kube.api_resources import APIResource
 from headgate.kube.serializer import wire_json
 from headgate.quota.kinds import conversion_review
+from headgate.runtime import decision_log
 from headgate.runtime.webhooks import conversions
 from headgate.runtime.webhooks.certificates import WebhookCertificates
+from headgate.runtime.webhooks.metrics import WebhookMetrics
 
 Object = dict[str, Any]
 
-_MOST_BYTES: Final = 8 * MIB
-"""A review holds an object twice, and neither is larger than what an API server takes."""
-_MOST_CONVERTED_BYTES: Final = 128 * MIB
-"""A list is converted whole."""
-_MOST_BODIES_BYTES: Final = 512 * MIB
-"""All bodies that are not complete yet, in total."""
-_MOST_CONNECTIONS: Final = 2000
-_PATIENCE_S: Final = 10.0
-"""With handshakes, heads and bodies that do not come."""
-_KEPT_ALIVE_S: Final = 120.0
+_MAX_REVIEW_BYTES: Final = 8 * MIB
+"""An AdmissionReview holds the new and the old object, and an API server limits the size of both."""
+_MAX_CONVERSION_BYTES: Final = 128 * MIB
+"""A ConversionReview may hold a whole list."""
+_MAX_INCOMPLETE_BYTES: Final = 512 * MIB
+"""For all request bodies that are not complete yet, in total."""
+_MAX_CONNECTIONS: Final = 2000
+_CLIENT_TIMEOUT_S: Final = 10.0
+"""For a TLS handshake, for the head of a request, and for its body."""
+_IDLE_TIMEOUT_S: Final = 120.0
 """Longer than API servers keep an idle connection, so that they close it."""
-_ASK_S: Final = 3.0
-"""Less than the patience of an API server with us (``configurations.py``), for all that one answer has to ask."""
-_ABSENT_S: Final = 1.0
-_MOST_ABSENT: Final = 10_000
+_READ_TIMEOUT_S: Final = 3.0
+"""For all reads of one review. It is less than the timeout in the webhook configurations (``configurations.py``)."""
+_STOP_S: Final = 5.0
+"""How long the server waits at its end for reviews in progress: as long as API servers wait for them."""
+_NOT_FOUND_TTL_S: Final = 1.0
+"""An object that could not be read is not requested again for so long."""
+_MAX_NOT_FOUND: Final = 10_000
 _SELF_CALL_S: Final = 5.0
 _JSON: Final = "application/json"
-_ANYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
+_LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 _log: Final = logging.getLogger(__name__)
 
 
 class WebhookServer:
-    """Serves requests inside ``listening``; :meth:`follow` keeps the state of the cluster."""
+    """Serves requests inside ``listening``. :meth:`watch` keeps the cache of the admission handlers up to date."""
 
-    def __init__(self, transport: Transport, policy: AdmissionPolicy, *, patience_s: float = _PATIENCE_S) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        policy: AdmissionPolicy,
+        *,
+        metrics: WebhookMetrics | None = None,
+        client_timeout_s: float = _CLIENT_TIMEOUT_S,
+    ) -> None:
         self._transport = transport
-        self._patience_s: Final = patience_s
+        self._metrics: Final = metrics or WebhookMetrics()
+        self._client_timeout_s: Final = client_timeout_s
         self._policy = policy
         self._paths: Final[Mapping[str, AdmissionStep]] = {step.path: step for step in all_steps(policy) if step.path}
         self._watched: Final = watched_resources(policy)
-        self._book = AdmissionCache()
+        self._cache = AdmissionCache()
+        self._known_scope = self._cache.scope
+        self.scope_changed: Callable[[], None] = lambda: None  # called when `scope` has changed
         self._synced: set[APIResource] = set()
-        self._told = asyncio.Event()
-        self._absent: dict[Key, float] = {}
-        self._server: Final = HTTPServer(self, webhook_limits(patience_s), bare_server_context())
+        self._list_synced = asyncio.Event()
+        self._not_found_until_s: dict[Key, float] = {}
+        self._server: Final = HTTPServer(self, webhook_limits(client_timeout_s), bare_server_context())
         self._bundle = b""
         self._is_ready = False
+        self._is_stopping = False
+        self.registration_problem: Callable[[], str] = str  # why no API server calls this server; `str` returns ""
 
-    # -- the certificate -------------------------------------------------------------------------------------------
+    # -- certificate -----------------------------------------------------------------------------------------------
 
-    async def use_certificate(self, kept: WebhookCertificates) -> None:
-        """New connections get this certificate; existing ones stay."""
-        self._server.use_tls(key_pair_context(kept.server))
-        self._bundle = kept.bundle
+    async def use_certificate(self, certificates: WebhookCertificates) -> None:
+        """New connections get this certificate; existing connections keep theirs."""
+        self._server.use_tls(key_pair_context(certificates.server))
+        self._bundle = certificates.bundle
 
-    # -- what is known ---------------------------------------------------------------------------------------------
+    # -- cache -----------------------------------------------------------------------------------------------------
 
-    async def follow(self, resource: APIResource) -> None:
-        """Until it is cancelled."""
+    async def watch(self, resource: APIResource) -> None:
+        """Keeps the objects of the resource in the cache until it is cancelled."""
 
-        def heard(event: InformerEvent) -> None:
+        def handle_event(event: InformerEvent) -> None:
             match event:
                 case ObjectApplied(wire):
-                    self._book.applied(resource, wire)
+                    self._cache.applied(resource, wire)
                 case ObjectDeleted(namespace, name):
-                    self._book.removed(resource, namespace, name)
+                    self._cache.removed(resource, namespace, name)
                 case ListSynced():
                     self._synced.add(resource)
-                    self._told.set()
+                    self._list_synced.set()
+            if self._cache.scope != self._known_scope:
+                self._known_scope = self._cache.scope
+                self.scope_changed()
 
         await Informer(
             self._transport,
             resource.collection_path(),
-            heard,
+            handle_event,
             jitter=random.random,
             sleep=asyncio.sleep,
+            query={"fieldSelector": FIELD_SELECTORS[resource]} if resource in FIELD_SELECTORS else {},
             fields=self._watched[resource],
             may_be_absent=resource not in WATCHED,
             report=lambda problem: _log.warning("webhooks: %s", problem),
         ).run()
 
-    async def knows(self, resources: set[APIResource]) -> None:
-        """Returns when all of them were told in full."""
+    @property
+    def scope(self) -> ReviewScope:
+        """Which objects without a queue or an annotation of their own concern Headgate, by the cache."""
+        return self._cache.scope
+
+    async def wait_for_lists(self, resources: set[APIResource]) -> None:
+        """Waits until the lists of all these resources are in the cache."""
         while not resources <= self._synced:
-            self._told.clear()
-            await self._told.wait()
+            self._list_synced.clear()
+            await self._list_synced.wait()
 
     # -- listening -------------------------------------------------------------------------------------------------
 
     @contextlib.asynccontextmanager
     async def listening(self, host: str, port: int) -> AsyncIterator[int]:
-        """Answers until the block is left. Yields the port."""
-        async with self._server.listening(host, port) as bound:
+        """Serves until the ``async with`` block ends. Yields the port."""
+        async with self._server.listening(host, port) as bound_port:
             try:
-                yield bound
+                yield bound_port
             finally:
                 self._is_ready = False
 
     async def call_itself(self, host: str, port: int, name: str) -> str:
-        """Asks as an API server would, by the name that one uses; what is wrong, or nothing. It is ready then."""
-        probe = {"apiVersion": API_VERSION, "kind": KIND, "request": _probe(self._policy)}
-        address = _ANYWHERE.get(host, host)
+        """Sends a test review to this server, with the host name that API servers use. Returns the problem. If there is
+        none, it returns an empty text, and the server is ready."""
+        test_review = {"apiVersion": API_VERSION, "kind": KIND, "request": _test_request(self._policy)}
+        address = _LOOPBACK.get(host, host)
         url = f"https://{f'[{address}]' if ':' in address else address}:{port}"
         config = RESTConfig(server=url, tls_server_name=name, authority=InlineOrFile(data=self._bundle))
-        request = HTTPRequest("POST", "/pods/mutate", "", JSON, msgspec.json.encode(probe), timeout_s=_SELF_CALL_S)
+        body = msgspec.json.encode(test_review)
+        request = HTTPRequest("POST", "/pods/mutate", "", JSON, body, timeout_s=_SELF_CALL_S)
         transport = HTTPTransport(config)
         try:
-            answer = await transport.request(request)
-            if not answer.ok:
-                return f"{name} answers itself with {answer.status}: {answer.body.decode('utf-8', 'replace').strip()}"
-            said = wire_json.decode(answer.body)
+            response = await transport.request(request)
+            if not response.ok:
+                text = response.body.decode("utf-8", "replace").strip()
+                return f"the test call to {name} returned {response.status}: {text}"
+            reviewed = wire_json.decode(response.body)
         except (Unreachable, msgspec.DecodeError) as problem:
-            return f"{name} does not answer itself at {address}:{port}: {problem}"
+            return f"the test call to {name} at {address}:{port} failed: {problem}"
         finally:
             await transport.close()
-        response = said.get("response") or {}
-        if not response.get("allowed") or bool(response.get("patch")) != self._policy.gates:
-            return f"{name} answers itself with {said}"
+        decision = reviewed.get("response") or {}
+        if not decision.get("allowed") or bool(decision.get("patch")) != self._policy.queue_gate_enabled:
+            return f"the test call to {name} returned an unexpected review: {reviewed}"
         self._is_ready = True
         return ""
 
+    def begin_shutdown(self, keep_connections_s: float) -> None:
+        """The server is no longer ready and continues to serve. After ``keep_connections_s`` every response closes its
+        connection, so that API servers connect again and reach another replica. Before, the Service may still lead
+        them here, and each review would need a connection of its own."""
+        self._is_stopping = True
+        if keep_connections_s:
+            asyncio.get_running_loop().call_later(keep_connections_s, self._server.close_after_responses)
+        else:
+            self._server.close_after_responses()
+
     def health(self) -> str:
-        """What is wrong, or nothing."""
-        return "" if self._is_ready else "no call to itself has succeeded yet"
+        """The problem; empty if the server is ready."""
+        if self._is_stopping:
+            return "the webhook server is stopping"
+        return self.registration_problem() if self._is_ready else "no test call to this server has succeeded yet"
 
     # -- requests --------------------------------------------------------------------------------------------------
 
@@ -177,24 +228,24 @@ class WebhookServer:
         if refusal is not None:
             return refusal
         path = unquote(head.path)
-        most = _MOST_CONVERTED_BYTES if path == conversions.PATH else _MOST_BYTES
-        if not request.complete or len(request.body) > most:
-            return _text(413, f"more than {most} bytes")
+        max_bytes = _MAX_CONVERSION_BYTES if path == conversions.PATH else _MAX_REVIEW_BYTES
+        if not request.complete or len(request.body) > max_bytes:
+            return _text(413, f"more than {max_bytes} bytes")
         return self._convert(request.body) if path == conversions.PATH else self._review(path, request.body)
 
     def refuse(self, problem: RequestProblem) -> HandlerResponse | None:
         if problem.kind == "body too slow":
-            return _text(408, f"no whole body came in {self._patience_s:.0f} s")
+            return _text(408, f"the body was not complete after {self._client_timeout_s:.0f} s")
         return None
 
     def _refusal(self, head: RequestHead) -> HandlerResponse | None:
-        """The response to what is no review and no conversion: probes are answered, too."""
+        """The response to a request that is neither a review nor a conversion, for example to a health probe."""
         path = unquote(head.path)
         if head.method == "GET":
             return self._probe_response(path)
         if path not in self._paths and path != conversions.PATH:
             known = ", ".join((*self._paths, conversions.PATH))
-            return _text(404, f"nothing is answered at {path}; known: {known}")
+            return _text(404, f"there is no webhook at {path}; the paths are: {known}")
         if head.method != "POST":
             return _text(405, f"POST {KIND if path in self._paths else conversion_review.KIND}")
         return None
@@ -208,73 +259,85 @@ class WebhookServer:
         return _text(404, "404 page not found")
 
     async def _convert(self, body: bytes) -> HandlerResponse:
-        # A long list takes its time, in which admission goes on.
+        # The conversion of a long list takes long, and must not block admission.
         converted = await asyncio.to_thread(conversion_review.review_response, body)
         return _text(400, converted) if isinstance(converted, str) else _json(converted)
 
     def _review(self, path: str, body: bytes) -> HandlerResponse | Coroutine[Any, Any, HandlerResponse]:
-        asked = read_review(body, time.monotonic())
-        if isinstance(asked, str):
-            return _text(400, asked)
+        request = read_review(body, time.monotonic())
+        if isinstance(request, str):
+            return _text(400, request)
         step = self._paths[path]
-        answer, missed = self._ask(step, asked, {})
-        return self._review_later(step, asked, missed) if missed else _json(write_review(asked.uid, answer))
+        response, missing = self._run_step(step, request, {})
+        if missing:
+            return self._review_after_reads(step, request, missing)
+        return self._reviewed(step, request, response)
 
-    async def _review_later(self, step: AdmissionStep, asked: AdmissionRequest, missed: list[Key]) -> HandlerResponse:
-        """Reads the missing objects first; with them the step may find that it misses others."""
+    def _reviewed(self, step: AdmissionStep, request: AdmissionRequest, response: AdmissionResponse) -> HandlerResponse:
+        if response.refusal and not request.dry_run and decision_log.is_enabled():
+            decision_log.log_refused_review(request, response.refusal)
+        written = _json(write_review(request.uid, response))
+        self._metrics.reviewed(step.name, time.monotonic() - request.now_s)
+        return written
+
+    async def _review_after_reads(
+        self, step: AdmissionStep, request: AdmissionRequest, missing: list[Key]
+    ) -> HandlerResponse:
+        """Reads the missing objects and repeats the step until it needs no other object."""
         fetched: dict[Key, Object | None] = {}
-        deadline_s = time.monotonic() + _ASK_S
+        deadline_s = time.monotonic() + _READ_TIMEOUT_S
         while True:
-            for key in missed:
+            for key in missing:
                 fetched[key] = await self._fetch(key, deadline_s)
-            answer, missed = self._ask(step, asked, fetched)
-            if not missed:
-                return _json(write_review(asked.uid, answer))
+            response, missing = self._run_step(step, request, fetched)
+            if not missing:
+                return self._reviewed(step, request, response)
 
-    def _ask(
-        self, step: AdmissionStep, asked: AdmissionRequest, fetched: dict[Key, Object | None]
+    def _run_step(
+        self, step: AdmissionStep, request: AdmissionRequest, fetched: dict[Key, Object | None]
     ) -> tuple[AdmissionResponse, list[Key]]:
-        """The answer, and the objects without which it does not count."""
-        reading = CacheReader(self._book, fetched)
-        answer = step.handle(asked, self._policy, reading)
-        missed = [key for key in reading.missed if key[0] in self._synced]
-        if answer.assumes is not None and not missed:
-            self._book.resizes.assume(answer.assumes, asked.now_s)
-        return answer, missed
+        """Returns the response, and the objects that were missing. If there are any, the response is not valid."""
+        reader = CacheReader(self._cache, fetched)
+        response = step.handle(request, self._policy, reader)
+        missing = [key for key in reader.missed if key[0] in self._synced and key[0] not in CACHE_ONLY]
+        if response.assumes is not None and not missing:
+            self._cache.assume(response.assumes, request.now_s)
+        return response, missing
 
     async def _fetch(self, key: Key, deadline_s: float) -> Object | None:
-        """From the API server; what it does not have is not asked for again at once."""
+        """Reads an object from the API server. A failed read is not repeated for :data:`_NOT_FOUND_TTL_S`."""
         now_s = time.monotonic()
         left_s = deadline_s - now_s
-        if left_s <= 0 or self._absent.get(key, 0.0) > now_s:
+        if left_s <= 0 or self._not_found_until_s.get(key, 0.0) > now_s:
             return None
         resource, namespace, name = key
         path = resource.object_path(namespace, name)
+        self._metrics.read()
         try:
-            answer = await self._transport.request(HTTPRequest("GET", path, "", ACCEPT, timeout_s=left_s))
+            response = await self._transport.request(HTTPRequest("GET", path, "", ACCEPT, timeout_s=left_s))
         except Unreachable:
             return None
-        if answer.ok:
-            found: Object = wire_json.decode(answer.body)
+        if response.ok:
+            found: Object = wire_json.decode(response.body)
             return found
-        if len(self._absent) >= _MOST_ABSENT:
-            self._absent.clear()
-        self._absent[key] = now_s + _ABSENT_S
+        if len(self._not_found_until_s) >= _MAX_NOT_FOUND:
+            self._not_found_until_s.clear()
+        self._not_found_until_s[key] = now_s + _NOT_FOUND_TTL_S
         return None
 
 
-def webhook_limits(patience_s: float = _PATIENCE_S) -> ServerLimits:
+def webhook_limits(client_timeout_s: float = _CLIENT_TIMEOUT_S) -> ServerLimits:
     return ServerLimits(
-        body_bytes=_MOST_BYTES,
-        body_bytes_of_path={conversions.PATH: _MOST_CONVERTED_BYTES},
-        total_body_bytes=_MOST_BODIES_BYTES,
-        connections=_MOST_CONNECTIONS,
-        handshake_s=patience_s,
-        head_s=patience_s,
-        body_s=patience_s,
-        body_silent_s=patience_s,
-        idle_s=_KEPT_ALIVE_S,
-        stop_s=1.0,
+        body_bytes=_MAX_REVIEW_BYTES,
+        body_bytes_of_path={conversions.PATH: _MAX_CONVERSION_BYTES},
+        total_body_bytes=_MAX_INCOMPLETE_BYTES,
+        connections=_MAX_CONNECTIONS,
+        handshake_s=client_timeout_s,
+        head_s=client_timeout_s,
+        body_s=client_timeout_s,
+        body_silent_s=client_timeout_s,
+        idle_s=_IDLE_TIMEOUT_S,
+        stop_s=_STOP_S,
     )
 
 
@@ -286,8 +349,8 @@ def _text(status: int, text: str) -> HandlerResponse:
     return HandlerResponse(status, f"{text}\n".encode())
 
 
-def _probe(policy: AdmissionPolicy) -> Object:
-    """A pod that must be gated if any is."""
+def _test_request(policy: AdmissionPolicy) -> Object:
+    """The creation of a pod that opts in: it gets the queue gate, unless the policy adds no gates."""
     metadata = {"name": "self-call", "annotations": {OPT_IN: "true"}}
     spec = {"schedulerName": min(policy.schedulers)}
     return {

@@ -1,4 +1,4 @@
-"""The address at which an API server reaches the webhooks: a URL, or a Service of the cluster. Parsed from options."""
+"""The address at which an API server reaches the webhooks: a URL or a Service. Parsed from command-line options."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ class FakeCloud:
 
 
 class Scheduler:
-    """One queue with room for so many pods of 1 CPU. If `gated`, pods that it has no room for are hidden."""
+    """One queue with capacity for so many pods of 1 CPU. If `gated`, the pods without capacity are hidden."""
 
     def __init__(self, cloud: FakeCloud, quota_cpus: int, *, gated: bool) -> None:
         self.cloud, self.quota_cpus, self.gated = cloud, quota_cpus, gated

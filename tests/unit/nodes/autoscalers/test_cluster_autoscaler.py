@@ -76,7 +76,7 @@ def test_ca_4_unschedulable_counts_only_while_the_condition_is_false() -> None:
     assert bought_for(cloud) == 0
 
 
-def test_ca_6_a_bypassed_schedulers_pods_buy_before_anybody_looked_at_them_but_not_while_gated() -> None:
+def test_ca_6_pods_of_a_bypassed_scheduler_add_nodes_before_their_first_attempt_but_not_while_gated() -> None:
     cloud = a_cloud(bypassed_scheduler_names=frozenset({"headgate"}))
     cloud.pod("untouched", reason="")
     cloud.pod("gated", reason="SchedulingGated")
@@ -102,7 +102,7 @@ def test_ca_8_without_its_gate_a_pod_stays_hidden_until_its_scheduler_says_unsch
     assert bought_for(cloud) == 1
 
 
-def test_ca_9_expendable_pods_buy_nothing_and_their_room_counts_as_free() -> None:
+def test_ca_9_no_node_is_added_for_expendable_pods_and_their_capacity_counts_as_free() -> None:
     cloud = a_cloud()
     cloud.node("n-0001")
     cloud.pod("cheap", priority=-11)
@@ -286,7 +286,7 @@ def test_a_group_with_a_taint_is_grown_only_for_pods_that_tolerate_it() -> None:
     assert bought_for(cloud) == 1
 
 
-def test_ca_23_pods_are_told_whether_they_triggered_a_scale_up() -> None:
+def test_ca_23_an_event_says_whether_a_pod_triggered_a_scale_up() -> None:
     cloud = a_cloud()
     cloud.pod("helped")
     cloud.pod("too-large", cpu="64")

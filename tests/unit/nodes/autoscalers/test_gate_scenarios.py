@@ -1,6 +1,6 @@
-"""The stories of gates on and off, told to both models: a queue of 2 CPU, machines of 1 CPU, none at the start.
+"""Scenarios with the gate on and off, for both models: a queue of 2 CPU, nodes of 1 CPU, no node at the start.
 
-The same stories are told to the real Karpenter in `tests/real/test_karpenter.py`.
+`tests/real/test_karpenter.py` runs the same scenarios with the real Karpenter.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def submitted(cloud: FakeCloud, *, gated: bool) -> Scheduler:
     return scheduler
 
 
-def test_without_gates_a_machine_is_bought_for_every_blocked_pod_and_stays_idle(cloud: FakeCloud) -> None:
+def test_without_gates_a_node_is_added_for_each_blocked_pod_and_stays_idle(cloud: FakeCloud) -> None:
     submitted(cloud, gated=False)
     assert len(cloud.bought) == 6
     assert len(cloud.idle()) == 4
 
 
-def test_with_gates_exactly_those_machines_are_bought_that_the_queue_has_room_for(cloud: FakeCloud) -> None:
+def test_with_gates_exactly_the_nodes_that_the_queue_limit_allows_are_added(cloud: FakeCloud) -> None:
     submitted(cloud, gated=True)
     assert (len(cloud.bought), cloud.idle()) == (2, [])
 

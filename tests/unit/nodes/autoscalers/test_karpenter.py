@@ -86,7 +86,7 @@ def test_kp_4_a_batch_ends_after_ten_seconds_even_if_pods_keep_coming() -> None:
     assert cloud.bought
 
 
-def test_kp_5_pods_go_on_nodes_that_are_there_or_on_their_way_before_machines_are_bought() -> None:
+def test_kp_5_pods_use_existing_and_starting_nodes_before_nodes_are_added() -> None:
     cloud = a_cloud(joins_s=60.0, boots_s=60.0)
     cloud.node("there")
     cloud.pod("one")
@@ -94,7 +94,7 @@ def test_kp_5_pods_go_on_nodes_that_are_there_or_on_their_way_before_machines_ar
     assert bought_for(cloud, 300.0) == 1
 
 
-def test_kp_5_a_pools_limit_holds_and_pods_beyond_it_are_told() -> None:
+def test_kp_5_the_limit_of_a_pool_holds_and_pods_beyond_it_get_an_event() -> None:
     cloud = a_cloud(NodePool("p", (ONE_CPU,), limits={"cpu": 2000}))
     for number in range(3):
         cloud.pod(f"p{number}")
@@ -131,7 +131,7 @@ def test_kp_5_pods_on_a_node_that_is_being_deleted_are_provided_for_again() -> N
     assert bought_for(cloud) == 2
 
 
-def test_kp_6_a_blocked_pod_that_is_called_unschedulable_keeps_an_idle_node_for_ever() -> None:
+def test_kp_6_a_blocked_pod_that_is_unschedulable_keeps_an_idle_node_without_end() -> None:
     cloud = a_cloud()
     cloud.node("p-0001", "p")
     cloud.pod("blocked-by-its-queue")
@@ -190,7 +190,7 @@ def test_kp_9_a_node_that_starts_is_planned_with_though_it_is_tainted_not_ready(
     assert bought_for(cloud) == 0
 
 
-def test_kp_10_pods_are_told_where_they_should_go_or_that_no_machine_helps() -> None:
+def test_kp_10_events_name_the_node_of_a_pod_or_say_that_no_node_helps() -> None:
     cloud = a_cloud()
     cloud.pod("small")
     cloud.pod("large", cpu="64")

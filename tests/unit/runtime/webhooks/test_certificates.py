@@ -60,6 +60,7 @@ def test_another_name_needs_another_certificate() -> None:
     elsewhere = ensure_certificates(certificates.data(), WebhookTarget(namespace="ns", service="name"), NOW)
     assert elsewhere.server != certificates.server
     assert elsewhere.bundle == certificates.bundle
+    assert ensure_certificates(elsewhere.data(), TARGET, NOW) == elsewhere, "both share the certificate"
 
 
 def test_an_authority_that_nears_its_end_is_followed_by_another_and_both_are_believed() -> None:
@@ -78,7 +79,7 @@ def test_an_authority_that_has_ended_is_dropped_with_the_next_renewal() -> None:
     assert len(authorities(later)) == 1
 
 
-def test_what_cannot_be_read_is_made_anew_and_what_is_shown_stays_believed() -> None:
+def test_unreadable_certificates_are_created_again_and_the_published_ca_stays_trusted() -> None:
     certificates = ensure_certificates({}, TARGET, NOW)
     spoiled: tuple[dict[str, Any], ...] = (
         {},

@@ -9,19 +9,23 @@ import msgspec
 import pytest
 
 from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.review_scope import ReviewScope
 from headgate.jobs.settings import JobSettings
 from headgate.kube.labels import Selector, parse_selector
 from headgate.runtime.webhooks.configurations import (
     MUTATING,
     VALIDATING,
+    Component,
+    component_of,
     desired_webhooks,
-    is_up_to_date,
-    new_configuration,
-    repaired_configuration,
+    merge_configuration,
+    own_entries,
+    settings_annotation,
 )
 from headgate.runtime.webhooks.target import WebhookTarget
+from unit.jobs import training
 
-POLICY = AdmissionPolicy(schedulers=frozenset({"headgate"}), exempt=frozenset({"ours", "kube-system"}))
+POLICY = AdmissionPolicy(schedulers=frozenset({"headgate"}), exempt_namespaces=frozenset({"ours", "kube-system"}))
 TARGET = WebhookTarget(url="https://h")
 
 
@@ -35,7 +39,6 @@ def test_every_webhook_fails_open_soon_and_without_side_effects() -> None:
         assert hook["timeoutSeconds"] <= 5
         assert hook["admissionReviewVersions"] == ["v1"]
         assert base64.b64decode(hook["clientConfig"]["caBundle"]) == b"ca"
-        assert "matchConditions" not in hook
 
 
 def test_pods_of_exempt_namespaces_are_not_sent_to_us() -> None:
@@ -61,9 +64,9 @@ def about(resource: str, policy: AdmissionPolicy = KEEPING) -> dict[str, dict[st
     return {hook["name"]: hook for hook in found}
 
 
-@pytest.mark.parametrize("resource", ["pods", "deployments", "replicasets", "statefulsets"])
-def test_what_names_a_queue_and_could_not_be_held_later_is_not_created_while_nobody_answers(resource: str) -> None:
-    group = "" if resource == "pods" else ".apps"
+@pytest.mark.parametrize("resource", ["pods", "jobs", "deployments", "replicasets", "statefulsets"])
+def test_an_object_that_names_a_queue_is_not_created_while_the_webhooks_are_down(resource: str) -> None:
+    group = {"pods": "", "jobs": ".batch"}.get(resource, ".apps")
     hooks = about(resource)
     strict, mild = (
         hooks[f"wait.{resource}{group}.jobs.headgate.dev"],
@@ -77,15 +80,18 @@ def test_what_names_a_queue_and_could_not_be_held_later_is_not_created_while_nob
     assert hooks[f"{resource}{group}.jobs.headgate.dev"]["failurePolicy"] == "Ignore"
 
 
-def test_where_all_have_to_wait_nothing_is_created_while_nobody_answers() -> None:
+def test_if_all_jobs_are_managed_no_job_is_created_while_the_webhooks_are_down() -> None:
     all_wait = msgspec.structs.replace(KEEPING, jobs=JobSettings(manages_all=True))
-    assert about("pods", all_wait)["others.wait.pods.jobs.headgate.dev"]["failurePolicy"] == "Fail"
+    for resource, name in (("pods", "pods"), ("jobs", "jobs.batch")):
+        other = about(resource, all_wait)[f"others.wait.{name}.jobs.headgate.dev"]
+        assert (other["failurePolicy"], "matchConditions" in other) == ("Fail", False)
 
 
-def test_a_job_that_comes_in_running_is_stopped_later_so_an_outage_keeps_none_out() -> None:
-    hooks = about("jobs")
-    assert list(hooks) == ["wait.jobs.batch.jobs.headgate.dev", "jobs.batch.jobs.headgate.dev"]
-    assert {hook["failurePolicy"] for hook in hooks.values()} == {"Ignore"}
+def test_a_job_kind_from_a_file_fails_closed_like_a_job() -> None:
+    with_runs = msgspec.structs.replace(KEEPING, jobs=training.settings())
+    policies = {name: hook["failurePolicy"] for name, hook in about(training.RUNS.plural, with_runs).items()}
+    suffix = f"{training.RUNS.plural}.{training.RUNS.group}.jobs.headgate.dev"
+    assert policies == {f"wait.{suffix}": "Fail", f"others.wait.{suffix}": "Ignore", suffix: "Ignore"}
 
 
 def test_jobs_and_pods_are_asked_about_in_the_namespaces_that_were_chosen() -> None:
@@ -104,7 +110,7 @@ def test_jobs_and_pods_are_asked_about_in_the_namespaces_that_were_chosen() -> N
     ]
 
 
-def test_who_keeps_no_jobs_asks_about_none() -> None:
+def test_without_the_component_jobs_no_webhook_selects_jobs_or_deployments() -> None:
     assert about("jobs", POLICY) == about("deployments", POLICY) == {}
 
 
@@ -116,17 +122,107 @@ def test_names_are_unique_and_what_only_the_embedded_server_asks_is_not_register
 
 
 def test_with_the_feature_off_nothing_about_pods_is_registered() -> None:
-    off = registered(msgspec.structs.replace(POLICY, gates=False))
+    off = registered(msgspec.structs.replace(POLICY, queue_gate_enabled=False))
     assert [hook for hook in off if hook["rules"][0]["resources"] == ["pods"]] == []
-    assert desired_webhooks(MUTATING, msgspec.structs.replace(POLICY, gates=False), TARGET, b"") == []
+    assert desired_webhooks(MUTATING, msgspec.structs.replace(POLICY, queue_gate_enabled=False), TARGET, b"") == []
 
 
-def test_a_configuration_is_right_only_if_it_says_exactly_that() -> None:
-    webhooks = desired_webhooks(MUTATING, POLICY, TARGET, b"ca")
-    found = {**new_configuration(MUTATING, webhooks), "metadata": {"name": "headgate", "resourceVersion": "7"}}
-    assert is_up_to_date(found, webhooks)
-    for spoiled in ([], [*webhooks, webhooks[0]], [{**webhooks[0], "failurePolicy": "Fail"}]):
-        broken = {**found, "webhooks": spoiled}
-        assert not is_up_to_date(broken, webhooks)
-        assert repaired_configuration(broken, webhooks) == found
-    assert is_up_to_date({"metadata": {}}, [])
+def conditions(policy: AdmissionPolicy, scope: ReviewScope) -> dict[str, str]:
+    hooks = desired_webhooks(MUTATING, policy, TARGET, b"", scope) + desired_webhooks(
+        VALIDATING, policy, TARGET, b"", scope
+    )
+    return {hook["name"]: hook["matchConditions"][0]["expression"] for hook in hooks if "matchConditions" in hook}
+
+
+def test_every_entry_about_pods_has_a_condition_except_for_pods_that_name_a_queue() -> None:
+    names = {hook["name"] for hook in registered(KEEPING) if hook["rules"][0]["resources"][0].startswith("pods")}
+    assert names - conditions(KEEPING, ReviewScope()).keys() == {"wait.pods.jobs.headgate.dev"}
+
+
+def test_a_default_queue_changes_only_the_entries_for_objects_without_a_queue() -> None:
+    before, after = (
+        conditions(KEEPING, ReviewScope(default_queue_namespaces=frozenset(each))) for each in ((), ("a", "b"))
+    )
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed == {name for name in before if name.startswith("others.")}
+    assert all("request.namespace in ['a', 'b']" in after[name] for name in changed)
+
+
+def test_an_api_server_that_does_not_know_conditions_gets_none() -> None:
+    for resource in (MUTATING, VALIDATING):
+        for hook in desired_webhooks(resource, KEEPING, TARGET, b"", with_conditions=False):
+            assert "matchConditions" not in hook
+
+
+# -- entries of several replicas
+
+STRANGE = {"name": "strange.example.com"}
+
+
+def entries(policy: AdmissionPolicy, target: WebhookTarget = TARGET) -> list[Any]:
+    return own_entries(MUTATING, policy, target, b"ca", ReviewScope(), with_conditions=True)
+
+
+def merged(found: Any, policy: AdmissionPolicy, *, starts: bool = False, target: WebhookTarget = TARGET) -> Any:
+    starting: tuple[Component, ...] = ("webhooks", "jobs") if starts else ()
+    return merge_configuration(MUTATING, found, entries(policy, target), starting)
+
+
+def names_in(configuration: Any) -> list[str]:
+    return [each["name"] for each in configuration["webhooks"]]
+
+
+def test_each_entry_belongs_to_a_component_by_its_name() -> None:
+    components = {component_of(hook["name"]) for hook in registered(KEEPING)}
+    assert components == {"webhooks", "jobs"}
+    assert {component_of(hook["name"]) for hook in registered(POLICY)} == {"webhooks"}
+    assert component_of("strange.example.com") is None
+
+
+def test_own_entries_that_differ_are_restored_and_right_ones_are_not_written() -> None:
+    right = merged(None, POLICY).wanted
+    assert merged(right, POLICY).wanted is None
+    hook = right["webhooks"][0]
+    for spoiled in ([], [hook, hook], [{**hook, "failurePolicy": "Fail"}]):
+        assert merged({**right, "webhooks": spoiled}, POLICY).wanted == right
+    assert merged({**right, "metadata": {"name": "headgate"}}, POLICY).wanted["webhooks"] == right["webhooks"]
+
+
+def test_a_replica_leaves_entries_of_components_that_it_does_not_run_and_foreign_entries() -> None:
+    both = merged(merged(None, POLICY).wanted, KEEPING, starts=True).wanted
+    assert {component_of(name) for name in names_in(both)} == {"webhooks", "jobs"}
+    both = {**both, "webhooks": [*both["webhooks"], STRANGE]}
+    for policy in (POLICY, KEEPING):
+        for starts in (True, False):
+            assert merged(both, policy, starts=starts).wanted is None
+
+
+def test_a_replica_removes_its_own_entries_when_their_feature_is_off() -> None:
+    both = merged(None, KEEPING).wanted
+    off = msgspec.structs.replace(POLICY, queue_gate_enabled=False)
+    after = merged(both, off, starts=True).wanted
+    assert names_in(after) == [name for name in names_in(both) if component_of(name) == "jobs"]
+
+
+def test_of_two_replicas_with_other_settings_the_one_that_started_last_keeps_its_entries() -> None:
+    elsewhere = WebhookTarget(url="https://elsewhere")
+    first = merged(None, POLICY, starts=True).wanted
+    second = merged(first, POLICY, starts=True, target=elsewhere).wanted
+    assert second["webhooks"][0]["clientConfig"]["url"].startswith("https://elsewhere")
+    left = merged(second, POLICY)
+    assert (left.wanted, left.left_alone) == (None, ("webhooks",))
+    assert merged(second, POLICY, target=elsewhere).wanted is None
+    assert merged(second, POLICY, starts=True).wanted["webhooks"] == first["webhooks"]
+
+
+def test_a_new_certificate_authority_and_a_default_queue_are_no_other_settings() -> None:
+    scope = ReviewScope(frozenset({"a"}), True, frozenset({"b"}))
+    for resource in (MUTATING, VALIDATING):
+        one = own_entries(resource, KEEPING, TARGET, b"ca", ReviewScope(), with_conditions=True)
+        other = own_entries(resource, KEEPING, TARGET, b"other", scope, with_conditions=False)
+        assert [each.settings for each in one] == [each.settings for each in other]
+
+
+def test_the_annotation_names_the_component() -> None:
+    annotations = merged(None, KEEPING).wanted["metadata"]["annotations"]
+    assert list(annotations) == [settings_annotation("webhooks"), settings_annotation("jobs")]

@@ -27,15 +27,15 @@ def test_the_server_knows_resources_only_when_each_of_them_was_listed() -> None:
             return HTTPResponse(200, {}, b'{"metadata":{"resourceVersion":"1"},"items":[]}')
 
         server = WebhookServer(InProcessTransport(answer), AdmissionPolicy(frozenset({"s"})))
-        await asyncio.wait_for(server.knows(set()), PATIENCE_S)
-        following = [asyncio.create_task(server.follow(each)) for each in WATCHED]
-        every = asyncio.create_task(server.knows({*WATCHED}))
+        await asyncio.wait_for(server.wait_for_lists(set()), PATIENCE_S)
+        following = [asyncio.create_task(server.watch(each)) for each in WATCHED]
+        every = asyncio.create_task(server.wait_for_lists({*WATCHED}))
         for resource in (NAMESPACES, *(each for each in WATCHED if each != NAMESPACES)):
             for _ in range(100):
                 await asyncio.sleep(0)
             assert not every.done()
             listed[resource.collection_path()].set()
-            await asyncio.wait_for(server.knows({resource}), PATIENCE_S)
+            await asyncio.wait_for(server.wait_for_lists({resource}), PATIENCE_S)
         await asyncio.wait_for(every, PATIENCE_S)
         for task in following:
             task.cancel()

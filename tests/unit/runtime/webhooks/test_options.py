@@ -29,8 +29,10 @@ current-context: x
         (("--webhook-service", "name"), "NAMESPACE/NAME"),
         (("--webhook-url", "https://h", "--webhook-secret", "x"), "--webhook-secret 'x' is not NAMESPACE/NAME"),
         (("--webhook-url", "https://h", "--webhook-listen", "h"), "--webhook-listen 'h' is not HOST:PORT"),
+        (("--webhook-url", "https://h", "--shutdown-delay", "soon"), "'soon' is not a duration"),
+        (("--webhook-url", "https://h", "--shutdown-delay", "-1s"), "'-1s' is not a duration"),
         (("--webhook-url", "https://h", "--dry-run"), "--dry-run is for the scheduler"),
-        (("--webhook-url", "https://h", "--scheduler-name", "batch"), "profiles that go by queues"),
+        (("--webhook-url", "https://h", "--scheduler-name", "batch"), "profiles that use queues"),
         (("--webhook-url", "https://h", "--feature-gates", "PodSchedulingReadiness=false"), "QueueAllocationGate"),
     ],
 )

@@ -13,9 +13,12 @@ import msgspec
 import pytest
 
 from event_loops import Run, on_both_loops
+from harness.processes import free_ports
 from headgate.admission.policy import AdmissionPolicy
+from headgate.capacity.names import STAMP
 from headgate.client.io.inprocess_transport import InProcessTransport
 from headgate.http.transport import HTTPRequest, HTTPResponse
+from headgate.runtime import decision_log
 from headgate.runtime.webhooks.certificates import WebhookCertificates, ensure_certificates
 from headgate.runtime.webhooks.server import WebhookServer, webhook_limits
 from headgate.runtime.webhooks.target import WebhookTarget, parse_url
@@ -80,7 +83,7 @@ class Served:
 @contextlib.asynccontextmanager
 async def serving(patience_s: float = PATIENCE_S) -> AsyncIterator[Served]:
     kept = certificates()
-    server = WebhookServer(InProcessTransport(absent), AdmissionPolicy(frozenset({"s"})), patience_s=patience_s)
+    server = WebhookServer(InProcessTransport(absent), AdmissionPolicy(frozenset({"s"})), client_timeout_s=patience_s)
     await server.use_certificate(kept)
     trust = ssl.create_default_context(cadata=kept.bundle.decode())
     async with server.listening("127.0.0.1", 0) as port:
@@ -114,14 +117,33 @@ def test_reviews_that_come_at_once_are_answered_in_order() -> None:
     assert got.count(b'"uid":"u"') == 41
 
 
+@pytest.mark.parametrize("is_dry_run", [False, True])
+def test_a_refused_write_is_logged_unless_it_is_a_dry_run(is_dry_run: bool, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger=decision_log.LOGGER)
+    review = msgspec.json.decode(REVIEW)
+    review["request"]["object"]["metadata"]["annotations"] = {STAMP: "{}"}
+    review["request"] |= {"dryRun": is_dry_run, "userInfo": {"username": "eve"}}
+    body = msgspec.json.encode(review)
+    head = b"POST /pods/validate HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body)
+    assert b'"allowed":false' in heard(head + body)
+    lines = [each.__dict__["fields"] for each in caplog.records if each.name == decision_log.LOGGER]
+    assert [(each["name"], each["namespace"], each["reason"]) for each in lines] == (
+        [] if is_dry_run else [("p", "n", "WebhookCreate")]
+    )
+
+
 UNUSUAL: dict[str, tuple[bytes, list[int], bytes]] = {
     "HTTP/1.0": (CLOSES.replace(b"HTTP/1.1", b"HTTP/1.0"), [200], b'"allowed":true'),
     "HEAD": (CLOSES.replace(b"POST", b"HEAD"), [405], b"Connection: close\r\n\r\n"),
     "PUT": (CLOSES.replace(b"POST", b"PUT"), [405], b"POST AdmissionReview\n"),
-    "unknown path": (CLOSES.replace(b"/pods/mutate", b"/else"), [404], b"nothing is answered at /else; known: /"),
+    "unknown path": (
+        CLOSES.replace(b"/pods/mutate", b"/else"),
+        [404],
+        b"there is no webhook at /else; the paths are: /",
+    ),
     "escaped path": (CLOSES.replace(b"/pods/mutate", b"/pods%2Fmutate"), [200], b'"allowed":true'),
     "livez of HTTP/1.0": (b"GET /livez HTTP/1.0\r\n\r\n", [200], b"\r\n\r\nok\n"),
-    "readyz": (b"GET /readyz HTTP/1.0\r\n\r\n", [500], b"no call to itself has succeeded yet\n"),
+    "readyz": (b"GET /readyz HTTP/1.0\r\n\r\n", [500], b"no test call to this server has succeeded yet\n"),
     "unknown page": (b"GET /else HTTP/1.0\r\n\r\n", [404], b"404 page not found\n"),
     "no review": (HEAD + b"Content-Length: 2\r\nConnection: close\r\n\r\n{}", [400], b"\n"),
     "oversized head": (HEAD + b"X: " + b"y" * (MIB + 4096), [431], b"Request Header Fields Too Large"),
@@ -134,7 +156,7 @@ UNUSUAL: dict[str, tuple[bytes, list[int], bytes]] = {
         [200],
         b'"allowed":true',
     ),
-    "slow body": (HEAD + b"Content-Length: 10\r\n\r\n{", [408], b"no whole body came in 0 s\n"),
+    "slow body": (HEAD + b"Content-Length: 10\r\n\r\n{", [408], b"the body was not complete after 0 s\n"),
     "long body": (
         HEAD + b"Content-Length: 900000000\r\n\r\n" + b" " * (8 * MIB + 9),
         [413],
@@ -143,7 +165,7 @@ UNUSUAL: dict[str, tuple[bytes, list[int], bytes]] = {
     "unknown path without its body": (
         b"POST /else HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n",
         [404],
-        b"nothing is answered at /else",
+        b"there is no webhook at /else",
     ),
 }
 
@@ -216,17 +238,14 @@ def test_a_new_certificate_is_shown_to_new_connections(run: Run) -> None:
 
 
 def closed_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
+    return free_ports(1)[0]
 
 
 @pytest.mark.parametrize(
     ("name", "port", "says"),
     [
-        ("other.example", None, "other.example does not answer itself at 127.0.0.1:"),
-        ("127.0.0.1", closed_port, "127.0.0.1 does not answer itself at 127.0.0.1:"),
+        ("other.example", None, "the test call to other.example at 127.0.0.1:"),
+        ("127.0.0.1", closed_port, "the test call to 127.0.0.1 at 127.0.0.1:"),
     ],
 )
 def test_a_server_that_cannot_call_itself_says_why(name: str, port: Callable[[], int] | None, says: str) -> None:

@@ -26,7 +26,7 @@ def test_an_ipv6_address_is_a_name_too() -> None:
 @pytest.mark.parametrize(
     "text", ["http://h:1", "https://", "h:1", "", "https://h:x", "https://u@h", "https://h?q=1", "https://h#f"]
 )
-def test_what_is_no_url_is_said(text: str) -> None:
+def test_an_invalid_url_is_an_error(text: str) -> None:
     problem = parse_url(text)
     assert isinstance(problem, str)
     assert problem.startswith("--webhook-url ")
@@ -44,7 +44,7 @@ def test_a_service_is_called_by_its_name_inside_the_cluster() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "name", "/name", "ns/", "ns/name:", "ns/name:0", "ns/name:70000", "ns/name:x"])
-def test_what_is_no_service_is_said(text: str) -> None:
+def test_an_invalid_service_is_an_error(text: str) -> None:
     problem = parse_service(text)
     assert isinstance(problem, str)
     assert problem.startswith("--webhook-service ")

@@ -1,0 +1,1 @@
+"""Runs the gate controller: watches, its timer, and the removals of gates."""
