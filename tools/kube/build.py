@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Builds the real binaries that the comparison suites talk to: `make kube`, `make karpenter`, `make kueue`.
+"""Builds the real binaries that the comparison suites talk to: `make kube`, `make karpenter`, `make kueue`,
+`make helm`; and further versions of Kubernetes for `make skew` (`kube-1.33` and so on).
 
 The pins are the Go modules beside this file; they hold no Go code, only `tool` lines. The binaries go into a cache
 folder outside the tree that is named after the pinned versions, one by one and by rename, so that an interrupted build
@@ -54,6 +55,7 @@ class Set(NamedTuple):
 
 
 _COMMANDS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+_CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 ETCD = Module("etcd", "go.etcd.io/etcd/server/v3", {"etcd": "go.etcd.io/etcd/server/v3"})
 KUBERNETES = Module("kubernetes", "k8s.io/kubernetes", {name: f"k8s.io/kubernetes/cmd/{name}" for name in _COMMANDS})
 KARPENTER = Module(
@@ -75,11 +77,28 @@ KUEUE = Module(
     {"minimalkueue": "sigs.k8s.io/kueue/test/performance/scheduler/minimalkueue"},
     ("config/components/crd/bases/*.yaml",),
 )
+HELM = Module("helm", "helm.sh/helm/v3", {"helm": "helm.sh/helm/v3/cmd/helm"})
+
+SKEWED = {
+    minor: Module(
+        f"kubernetes-{minor}",
+        KUBERNETES.requirement,
+        {name: f"k8s.io/kubernetes/cmd/{name}" for name in _CONTROL_PLANE},
+    )
+    for minor in ("1.33", "1.34", "1.36")
+}
+"""The control planes of other minor versions, for the smoke suite; etcd and kubectl are those of `kube`."""
+NEWEST = max(SKEWED, key=lambda minor: int(minor.split(".")[1]))
 
 SETS = {
     "kube": Set("kube", "the real Kubernetes binaries", 6, (ETCD, KUBERNETES)),
     "karpenter": Set("karpenter", "Karpenter for simulated nodes", 4, (KARPENTER, KWOK)),
     "kueue": Set("kueue", "Kueue's scheduler", 4, (KUEUE,)),
+    "helm": Set("helm", "Helm", 3, (HELM,)),
+    **{
+        f"kube-{minor}": Set(f"kube-{minor}", f"the control plane of Kubernetes {minor}", 6, (module,))
+        for minor, module in SKEWED.items()
+    },
 }
 
 
@@ -101,23 +120,36 @@ def pins(chosen: Set) -> str:
     return digest.hexdigest()
 
 
+def _given_folder(chosen: Set) -> str:
+    """A folder has the binaries of one version of Kubernetes, so it is not used for other versions."""
+    is_skewed = any(module in SKEWED.values() for module in chosen.modules)
+    return "" if is_skewed else os.environ.get("HEADGATE_KUBE_BIN", "")
+
+
 def binaries_dir(chosen: Set) -> Path:
     """Where the binaries are, or will be."""
-    given = os.environ.get("HEADGATE_KUBE_BIN")
+    given = _given_folder(chosen)
     if given:
         return Path(given).expanduser().resolve()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     if chosen.name == "kube":
         return cache / "headgate" / "kube" / f"{pinned(KUBERNETES)}-etcd-{pinned(ETCD)}"
-    if chosen.name == "kueue":
-        return cache / "headgate" / "kueue" / pinned(KUEUE)
+    if chosen.name in ("kueue", "helm"):
+        return cache / "headgate" / chosen.name / pinned(chosen.modules[0])
+    if chosen.modules[0] in SKEWED.values():
+        return cache / "headgate" / "kube" / pinned(chosen.modules[0])
     return cache / "headgate" / "karpenter" / f"{pinned(KARPENTER)}-kwok-{pinned(KWOK)}"
 
 
 def is_sound(binary: Path, module: Module) -> bool:
     """A truncated file does not run; a binary of another version says so."""
     version = pinned(module)
-    if module in (KARPENTER, KWOK, KUEUE):  # none says its version unless built by its own makefile; the linker does
+    if module in (
+        KARPENTER,
+        KWOK,
+        KUEUE,
+        HELM,
+    ):  # none says its version unless built by its own makefile; the linker does
         line = f"\t{module.requirement}\t{version}\t".encode()
         return os.access(binary, os.X_OK) and line in binary.read_bytes()
     arguments = ["version", "--client"] if binary.name == "kubectl" else ["--version"]
@@ -159,7 +191,17 @@ def go_command(chosen: Set) -> str:
 
 
 def link_flags(module: Module) -> str:
-    if module is not KUBERNETES:
+    if module is HELM:  # without a server it assumes this version of Kubernetes
+        major, minor, _ = pinned(KUBERNETES).removeprefix("v").split(".")
+        version = f"-X helm.sh/helm/v3/internal/version.version={pinned(HELM)}"
+        packages = ("lint/rules", "chartutil")
+        assumed = (
+            f"-X helm.sh/helm/v3/pkg/{package}.k8sVersion{part}={number}"
+            for package in packages
+            for part, number in (("Major", major), ("Minor", minor))
+        )
+        return " ".join(("-s -w", version, *assumed))
+    if module.requirement != KUBERNETES.requirement:
         return "-s -w"
     version = pinned(module)
     major, minor, _ = version.removeprefix("v").split(".")
@@ -205,7 +247,7 @@ def copy_manifests(go: str, module: Module, folder: Path) -> None:
 
 def build(chosen: Set) -> None:
     folder, homes = binaries_dir(chosen), chosen.homes()
-    if os.environ.get("HEADGATE_KUBE_BIN"):
+    if _given_folder(chosen):
         absent = [name for name in homes if not os.access(folder / name, os.X_OK)]
         if absent:
             raise Trouble(f"HEADGATE_KUBE_BIN={folder} has no {', '.join(absent)}: add them or unset the variable")
@@ -243,18 +285,23 @@ def build(chosen: Set) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Build real binaries by pinned version.")
-    parser.add_argument("set", nargs="?", choices=sorted(SETS), default="kube", help="what to build")
+    names = (*sorted(SETS), "newest")
+    parser.add_argument("sets", nargs="*", metavar="SET", help=f"what to build: {', '.join(names)} [default: kube]")
     parser.add_argument("--print-dir", action="store_true", help="print the folder of the binaries and do nothing else")
     asked = parser.parse_args()
-    chosen = SETS[asked.set]
-    try:
-        if asked.print_dir:
-            print(binaries_dir(chosen))
-        else:
-            build(chosen)
-    except Trouble as trouble:
-        print(f"{chosen.name}: {trouble}", file=sys.stderr)
-        return 1
+    unknown = [name for name in asked.sets if name not in names]
+    if unknown:
+        parser.error(f"no set {unknown[0]}: choose from {', '.join(names)}")
+    for name in asked.sets or ["kube"]:
+        chosen = SETS[f"kube-{NEWEST}" if name == "newest" else name]
+        try:
+            if asked.print_dir:
+                print(binaries_dir(chosen))
+            else:
+                build(chosen)
+        except Trouble as trouble:
+            print(f"{chosen.name}: {trouble}", file=sys.stderr)
+            return 1
     return 0
 
 
