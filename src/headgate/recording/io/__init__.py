@@ -1,0 +1,1 @@
+"""Files, lists and watches of recordings."""
