@@ -1,0 +1,144 @@
+"""The snapshot: the objects that exist when a simulation starts, by resource.
+
+Nodes, queues, flavors, namespaces and priority classes are simulated, and pods that are bound already: they hold their
+node until the end. Any other kind is refused, so that a result never silently lacks a part of the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from headgate.capacity.names import POD_GROUPS, QUEUES
+from headgate.jobs.names import POD_PRIORITY_CLASSES
+from headgate.kube.api_resources import LIMIT_RANGES, NAMESPACES, NODES, PODS, RUNTIME_CLASSES, APIResource
+from headgate.quota.kinds.conversion import convert
+from headgate.quota.kinds.names import (
+    API_VERSION,
+    CLUSTER_QUEUES,
+    COHORTS,
+    LOCAL_QUEUES,
+    OLDER_API_VERSION,
+    PRIORITY_CLASSES,
+    RESOURCE_FLAVORS,
+)
+
+Object = dict[str, Any]
+
+KINDS: Final[Mapping[str, APIResource]] = {
+    "Namespace": NAMESPACES,
+    "Node": NODES,
+    "PriorityClass": POD_PRIORITY_CLASSES,
+    "LimitRange": LIMIT_RANGES,
+    "RuntimeClass": RUNTIME_CLASSES,
+    "Queue": QUEUES,
+    "PodGroup": POD_GROUPS,
+    "ResourceFlavor": RESOURCE_FLAVORS,
+    "Cohort": COHORTS,
+    "ClusterQueue": CLUSTER_QUEUES,
+    "LocalQueue": LOCAL_QUEUES,
+    "WorkloadPriorityClass": PRIORITY_CLASSES,
+    "Pod": PODS,
+}
+"""The kinds of a snapshot, in the order in which their objects are created."""
+_SERVER_FIELDS: Final = ("resourceVersion", "uid", "managedFields", "selfLink")
+_ENDED: Final = ("Succeeded", "Failed")
+
+
+class SnapshotError(ValueError):
+    """An object that cannot be simulated. The text names it and says what to do."""
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """``objects``: in the order of creation. ``skipped``: what was left out without a change of the result."""
+
+    objects: tuple[tuple[APIResource, Object], ...]
+    skipped: tuple[str, ...] = ()
+
+    def of(self, resource: APIResource) -> list[Object]:
+        return [obj for each, obj in self.objects if each == resource]
+
+
+def read_snapshot(documents: Iterable[Any]) -> Snapshot:
+    """``documents``: objects, and Lists of objects. It raises :class:`SnapshotError`."""
+    by_kind: dict[str, dict[tuple[str, str], Object]] = {kind: {} for kind in KINDS}
+    skipped: list[str] = []
+    for obj in _flat(documents):
+        kind, name = _kind_and_name(obj)
+        if kind == "Pod" and (obj.get("status") or {}).get("phase") in _ENDED:
+            skipped.append(f"Pod {name}: it has ended")
+            continue
+        problem = _find_problem(kind, obj)
+        if problem:
+            raise SnapshotError(f"{kind} {name}: {problem}")
+        cleaned = _cleaned(kind, obj)
+        key = cleaned["metadata"].get("namespace") or "", cleaned["metadata"]["name"]
+        if key in by_kind[kind]:
+            raise SnapshotError(f"{kind} {name} is in the snapshot twice")
+        by_kind[kind][key] = cleaned
+    return Snapshot(
+        tuple((KINDS[kind], obj) for kind, objects in by_kind.items() for obj in objects.values()), tuple(skipped)
+    )
+
+
+def _flat(documents: Iterable[Any]) -> Iterable[Object]:
+    for each in documents:
+        if (
+            isinstance(each, dict)
+            and str(each.get("kind", "")).endswith("List")
+            and isinstance(each.get("items"), list)
+        ):
+            for item in each["items"]:
+                yield {"kind": str(each["kind"]).removesuffix("List") or None, **item} if isinstance(item, dict) else {}
+        elif each is not None:
+            if not isinstance(each, dict):
+                raise SnapshotError(f"a document of the snapshot is not an object: {str(each)[:60]!r}")
+            yield each
+
+
+def _kind_and_name(obj: Object) -> tuple[str, str]:
+    metadata = obj.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if not isinstance(name, str) or not name or not isinstance(obj.get("kind"), str):
+        raise SnapshotError("an object of the snapshot has no kind or no metadata.name")
+    return obj["kind"], name
+
+
+def _find_problem(kind: str, obj: Object) -> str:
+    if kind not in KINDS:
+        known = ", ".join(KINDS)
+        return f"this kind is not simulated; a snapshot has {known}; jobs belong in the trace"
+    if kind == "Pod" and not (obj.get("spec") or {}).get("nodeName"):
+        return "it has no node; pods that wait belong in the trace"
+    if kind == "ClusterQueue":
+        return _find_problem_of_cluster_queue(obj.get("spec") or {})
+    if kind == "ResourceFlavor" and (obj.get("spec") or {}).get("topologyName"):
+        return "spec.topologyName is not simulated: remove it"
+    return ""
+
+
+def _find_problem_of_cluster_queue(spec: Object) -> str:
+    for field in ("admissionChecks", "admissionChecksStrategy"):
+        if spec.get(field):
+            return f"spec.{field} is not simulated: the checks of other controllers are unknown; remove the field"
+    return ""
+
+
+def _cleaned(kind: str, obj: Object) -> Object:
+    """A copy without what the API server writes, in the stored version."""
+    if obj.get("apiVersion") == OLDER_API_VERSION:
+        obj = convert(obj, API_VERSION)
+    metadata = {name: value for name, value in obj["metadata"].items() if name not in _SERVER_FIELDS}
+    cleaned = {**obj, "metadata": metadata}
+    if KINDS[kind].namespaced:
+        metadata.setdefault("namespace", "default")
+    if kind in ("Queue", "ClusterQueue", "LocalQueue", "Cohort"):
+        status = obj.get("status") or {}
+        cleaned["status"] = {"state": status["state"]} if kind == "Queue" and "state" in status else {}
+    return cleaned
+
+
+def node_names(objects: Sequence[tuple[APIResource, Object]]) -> list[str]:
+    return [obj["metadata"]["name"] for resource, obj in objects if resource == NODES]

@@ -1,0 +1,112 @@
+"""Traces: the jobs of a simulation in the order of their submission, one JSON object per line.
+
+``docs/simulate.md`` documents the fields. Lines are read one by one, so a trace may be longer than the memory. Other
+formats: ``swf.py`` reads the Standard Workload Format, ``generator.py`` makes traces from published figures.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from headgate.kube import quantity
+from headgate.simulate.random_numbers import RandomNumbers
+
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,198}[a-z0-9])?")
+_MAX_PODS: Final = 100_000
+_SHAKEN_SUBMIT_S: Final = 30.0
+_SHAKEN_RUN: Final = 0.05
+_SHAKE_STREAM: Final = 7
+
+
+class TraceError(ValueError):
+    """A line that cannot be simulated. The text names the line."""
+
+
+class TraceJob(msgspec.Struct, frozen=True, gc=False, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
+    """One job: ``pods`` equal pods that run for ``run`` seconds each. ``submit``: seconds since the start of the trace.
+    ``min_pods``: how many pods start together (a gang); 0: each pod starts on its own, and the same as ``pods`` for a
+    job that runs only as a whole. ``class_``: a label by which the report groups jobs."""
+
+    submit: Annotated[float, msgspec.Meta(ge=0)]
+    run: Annotated[float, msgspec.Meta(ge=0)]
+    queue: str
+    requests: Mapping[str, str]
+    name: str = ""
+    namespace: str = "default"
+    pods: Annotated[int, msgspec.Meta(ge=1, le=_MAX_PODS)] = 1
+    min_pods: Annotated[int, msgspec.Meta(ge=0, le=_MAX_PODS)] = 0
+    priority: int = 0
+    priority_class: str = ""
+    class_: str = msgspec.field(default="", name="class")
+    user: str = ""
+    node_selector: Mapping[str, str] = {}
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+    annotations: Mapping[str, str] = {}
+    labels: Mapping[str, str] = {}
+
+
+_decode: Final = msgspec.json.Decoder(TraceJob).decode
+
+
+def read_trace(lines: Iterable[bytes]) -> Iterator[TraceJob]:
+    """The jobs of a file of JSON lines. Empty lines, and lines that begin with ``#``, are skipped."""
+    last_s = 0.0
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text or text.startswith(b"#"):
+            continue
+        try:
+            job = _decode(text)
+        except msgspec.DecodeError as error:
+            raise TraceError(f"line {number}: {error}") from error
+        if not job.name:
+            job = msgspec.structs.replace(job, name=f"job-{number}")
+        problem = find_problem(job)
+        if not problem and job.submit < last_s:
+            problem = f"submit {job.submit:g} is before that of an earlier line ({last_s:g}): sort the file by submit"
+        if problem:
+            raise TraceError(f"line {number}: {problem}")
+        last_s = job.submit
+        yield job
+
+
+def find_problem(job: TraceJob) -> str:
+    """Why the job cannot be simulated; empty if it can."""
+    if not _NAME.fullmatch(job.name):
+        return f"name {job.name!r} is not a name of Kubernetes: lower-case letters, digits, '-' and '.'"
+    if not _NAME.fullmatch(job.namespace):
+        return f"namespace {job.namespace!r} is not a name of Kubernetes"
+    if job.min_pods > job.pods:
+        return f"minPods {job.min_pods} is larger than pods {job.pods}"
+    if not job.requests:
+        return "requests is empty: a pod without requests needs no capacity"
+    for name, text in job.requests.items():
+        if isinstance(quantity.parse(text), str):
+            return f"requests.{name}: {text!r} is not a quantity"
+    return ""
+
+
+def trace_lines(jobs: Iterable[TraceJob]) -> Iterator[bytes]:
+    """The lines of a trace file."""
+    for job in jobs:
+        yield msgspec.json.encode(job) + b"\n"
+
+
+def shaken(jobs: Iterable[TraceJob], seed: int) -> Iterator[TraceJob]:
+    """The trace with small random changes: submissions up to 30 s later, run times up to 5 % shorter or longer. A
+    result that depends on the exact times of one trace disappears in the mean over several seeds (Tsafrir, Ouaknine,
+    Feitelson 2007)."""
+    random, waiting = RandomNumbers(seed, _SHAKE_STREAM), list[tuple[float, int, TraceJob]]()
+    for number, job in enumerate(jobs):
+        while waiting and waiting[0][0] <= job.submit:
+            yield heapq.heappop(waiting)[2]
+        submit = round(job.submit + _SHAKEN_SUBMIT_S * random.uniform(), 3)
+        run = round(job.run * (1 + _SHAKEN_RUN * (2 * random.uniform() - 1)), 3)
+        heapq.heappush(waiting, (submit, number, msgspec.structs.replace(job, submit=submit, run=run)))
+    while waiting:
+        yield heapq.heappop(waiting)[2]
