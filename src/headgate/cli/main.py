@@ -9,13 +9,13 @@ from typing import Final
 import click
 
 import headgate
-from headgate.cli.options.log_options import log_options, set_up
+from headgate.cli.options.log_options import log_options, set_up_from
 
 _COMMANDS: Final = {
     name: f"headgate.cli.commands.{name.replace('-', '_')}"
     for name in (
-        *("annotations", "backup", "check", "config", "demo", "explain", "gates", "install-crds", "queues"),
-        *("restore", "run", "up", "workloads"),
+        *("annotations", "audit", "backup", "check", "config", "demo", "explain", "gates", "hold", "install"),
+        *("install-crds", "queues", "record", "restore", "resume", "run", "simulate", "uninstall", "up", "workloads"),
     )
 }
 
@@ -34,6 +34,12 @@ class _LazyGroup(click.Group):
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(
+    headgate.__version__,
+    prog_name="headgate",
+    message="%(prog)s %(version)s",
+    help="Print the version of Headgate. `headgate version` adds those of the Kubernetes API and of Python.",
+)
 @log_options
 def main() -> None:
     """Gate-controlled queueing and scheduling for Kubernetes.
@@ -42,21 +48,24 @@ def main() -> None:
     No cluster?   headgate up            starts one in this process; kubectl works with it
     Its nodes     headgate annotations   prints the annotations that control simulated nodes and pods
     Curious?      headgate demo autoscaler   shows what gates change, in half a minute
-    A cluster?    headgate run           schedules pods with schedulerName: headgate
+    Planning?     headgate simulate      runs a trace of jobs on a virtual clock; see docs/simulate.md
+    A cluster?    headgate install       installs Headgate there; headgate uninstall removes it
+    Its engines   headgate run           schedules pods with schedulerName: headgate, from this terminal
     Its data      headgate backup FILE   copies it while the server runs; see also restore and check
     Its kinds     headgate install-crds  creates the CustomResourceDefinitions of queues
     Its queues    headgate queues        shows how full they are; see also explain pod NAME
     Its workloads headgate workloads -A  shows the state of jobs in Kueue's queues; see also explain job NAME
+    Its jobs      headgate hold NAME     keeps a job that waits from being admitted; see also resume
     Its gates     headgate gates list -A   shows which gates hold pods; see also gates lift
-    Scheduling    headgate config check FILE   checks a scheduler configuration
+    Its history   headgate record FILE   records what happens; headgate audit FILE judges it, with the bill
+    Its settings  headgate config check FILE   checks a configuration file; see also config docs
     """
     set_up_once()
 
 
 def set_up_once() -> None:
     """Sets up logging without a log option: warnings and errors are shown."""
-    settings = click.get_current_context().ensure_object(dict)
-    set_up(settings.get("log_level", "warning"), settings.get("log_format", "text"))
+    set_up_from(click.get_current_context().ensure_object(dict))
 
 
 @main.command(short_help="Print the version of Headgate and of the Kubernetes API that it serves.")

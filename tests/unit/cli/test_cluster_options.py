@@ -45,7 +45,7 @@ def test_a_cpu_that_no_node_can_have_is_refused(cpu: str, words: str) -> None:
         "nvidia.com/gpu=0.5": "whole numbers",
         "=4": "not the name of a resource",
         "gpu=4": "not the name of a resource",
-        "cpu=4": "said by --node-cpu",
+        "cpu=4": "use --node-cpu",
         "example.com/a=99999999999999999999": "no machine has so much",
     }.items(),
 )
@@ -57,7 +57,7 @@ def test_a_further_resource_that_no_node_can_have_is_refused(text: str, words: s
 
 def test_a_resource_that_is_named_twice_is_refused() -> None:
     assert parse_sizes(OWN, ["example.com/a=1", "example.com/a=2"]) == (
-        "--node-resource 'example.com/a=2': it is named twice"
+        "--node-resource 'example.com/a=2': it is given twice"
     )
 
 

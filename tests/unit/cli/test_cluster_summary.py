@@ -21,14 +21,14 @@ def test_nodes_of_one_size_are_counted_with_the_size_that_they_report() -> None:
     assert describe_nodes(with_gpu, 1, NAMED).endswith("each with cpu 8, memory 32Gi, nvidia.com/gpu 4")
 
 
-def test_nodes_that_are_missing_or_not_ready_are_told() -> None:
+def test_nodes_that_are_missing_or_not_ready_are_reported() -> None:
     assert describe_nodes([a_node(ready="False")], 3, NAMED).startswith("1 registered of 3 so far, 0 ready, ")
     assert describe_nodes([], 3, NAMED) == "0 registered of 3 so far"
     assert describe_nodes([], 0, NAMED) == "none"
     assert describe_nodes([{"metadata": {}}], 1, NAMED) == "1 registered, 0 ready, each with nothing"
 
 
-def test_nodes_of_an_earlier_start_are_told_with_their_own_sizes() -> None:
+def test_nodes_of_an_earlier_start_are_reported_with_their_own_sizes() -> None:
     nodes = [a_node("4"), a_node("4"), a_node("16")]
     assert describe_nodes(nodes, 1, NAMED) == (
         "3 registered, 3 ready: 2 with cpu 4, memory 32Gi; 1 with cpu 16, memory 32Gi"

@@ -17,7 +17,7 @@ from headgate.store.io.database_file import StoreError
 @data_option("The data folder of the server.")
 @log_options
 def command(file: Path, data: Path) -> None:
-    """Copy every object to FILE, as of one moment, while the server goes on serving.
+    """Copy every object at one revision to FILE, while the server continues to run.
 
     The copy is checked row by row, read again as a whole, and only then gets its name: if FILE is there, it is good.
     An existing file is never replaced. FILE holds everything that the API serves, Secrets included, and is readable by

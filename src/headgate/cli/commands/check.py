@@ -50,7 +50,7 @@ def command(file: Path | None, data: Path, drop_damaged: bool) -> None:
             problems = done.problems
         else:
             problems = examine(path, progress_line("reading"), at_rest=file is not None)
-            pki = (pki_problem(data) or _misplaced(data)) if file is None else None
+            pki = (pki_problem(data) or _find_misplaced_file(data)) if file is None else None
     except StoreError as problem:
         fail("check", problem)
     for each in problems:
@@ -67,8 +67,9 @@ def command(file: Path | None, data: Path, drop_damaged: bool) -> None:
         sys.exit(1)
 
 
-def _misplaced(data: Path) -> str | None:
-    """Something else in place of a file that the server writes at its start."""
+def _find_misplaced_file(data: Path) -> str | None:
+    """An error text if there is a directory or another object in place of a file that the server writes at its
+    start."""
     for path in (data / "kubeconfig", data / "token"):
         if path.exists() and not path.is_file():
             return f"{path} is not a regular file; move it away, and the next start writes the file again"

@@ -1,38 +1,63 @@
-"""``headgate config``: validates a scheduler configuration, and explains it."""
+"""``headgate config``: validates configuration files, explains them, and prints the page about their fields."""
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 
 import click
+import msgspec
 
 from headgate.capacity.conf import PluginOption, SchedulerConf
+from headgate.cli.configuration.docs import configuration_page
+from headgate.cli.configuration.files import kind_of, read_kueue, read_own, unknown_kind
+from headgate.cli.configuration.kueue import KueueConfiguration
+from headgate.cli.configuration.types import Configuration, values_of
+from headgate.cli.options.config_text import ConfigProblem, decode_text
 from headgate.cli.options.log_options import log_options
 from headgate.cli.wiring.plugins import InstalledPlugins, find_plugins
 from headgate.cli.wiring.scheduler import build_plugin
-from headgate.cli.wiring.scheduler_config import ConfigProblem, read_configuration
+from headgate.cli.wiring.scheduler_config import read_configuration
 from headgate.kube.field_errors import FieldErrors, invalid
 from headgate.scheduling.config.types import ExternalPluginArgs, KubeSchedulerConfiguration, KubeSchedulerProfile
 from headgate.scheduling.framework import signature_checks
 
 
-@click.group(short_help="Check a scheduler configuration.")
+@click.group(short_help="Check a configuration file.")
 @log_options
 def command() -> None:
-    """Work with scheduler configurations: KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1, and Volcano's
+    """Work with configuration files: Headgate's Configuration (headgate.dev/v1alpha1), Kueue's Configuration
+    (config.kueue.x-k8s.io), KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1), and Volcano's
     volcano-scheduler.conf, alone or in its ConfigMap."""
+
+
+@command.command(short_help="Print docs/configuration.md: every field, its flag and its default.")
+@log_options
+def docs() -> None:
+    """Print the page about the Configuration of headgate.dev/v1alpha1 as Markdown: every field, its flag and its
+    default.
+
+    \b
+    Example:
+      headgate config docs > configuration.md
+    """
+    run = importlib.import_module("headgate.cli.commands.run")
+    click.echo(configuration_page(run.command), nl=False)
 
 
 @command.command(short_help="Check a file, and print the plugins that it enables.")
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
 @log_options
 def check(file: Path) -> None:
-    """Read FILE (- is standard input) and say what is wrong with it, or which plugins run at each point.
+    """Read FILE (- is standard input) and say what is wrong with it, or what it sets.
 
-    Everything that is wrong is told at once, one line each, with the path of the field, and with its line in a
-    volcano-scheduler.conf. The exit code is 0 if the file is right and 1 if not. Lines that begin with "remark" are
-    about what is allowed but does nothing.
+    All errors are printed at once, one line each, with the path of the field, and with its line except in a
+    KubeSchedulerConfiguration. The exit code is 0 if the file is valid and 1 if not. Lines that begin with "remark" are
+    about settings that are allowed but have no effect. A file has one YAML document.
+
+    For a Configuration of Headgate or Kueue it prints the fields that the file sets, by path. For a scheduler
+    configuration it prints which plugins run at each point.
 
     \b
     A profile serves the pods with its schedulerName. Which plugins run at a point is decided by, nearest first:
@@ -45,6 +70,7 @@ def check(file: Path) -> None:
 
     \b
     Example:
+      headgate config check headgate.yaml
       headgate config check scheduler.yaml
       headgate config check volcano-scheduler.conf
       printf 'apiVersion: kubescheduler.config.k8s.io/v1\\nkind: KubeSchedulerConfiguration\\n' |
@@ -58,6 +84,14 @@ def check(file: Path) -> None:
     plugins = find_plugins()
     for problem in plugins.problems:
         click.echo(f"remark: {problem}", err=True)
+    parsed = decode_text(text)
+    if unknown := unknown_kind(parsed):
+        click.echo(unknown.at(file))
+        sys.exit(1)
+    kind = kind_of(parsed)
+    if kind != "scheduler":
+        _check_fields(file, read_own(text, file, plugins) if kind == "headgate" else read_kueue(text))
+        return
     configuration = read_configuration(text, plugins.registry, ("headgate",))
     if isinstance(configuration, KubeSchedulerConfiguration):
         problems = [ConfigProblem(each) for each in _external_plugin_errors(configuration, plugins)]
@@ -70,6 +104,20 @@ def check(file: Path) -> None:
     sys.exit(1)
 
 
+def _check_fields(file: Path, read: Configuration | KueueConfiguration | list[ConfigProblem]) -> None:
+    """Prints the fields that a Configuration sets, or its errors."""
+    if isinstance(read, list):
+        for each in read:
+            click.echo(each.at(file))
+        sys.exit(1)
+    if isinstance(read, KueueConfiguration):
+        for remark in read.remarks:
+            click.echo(f"remark: {remark}", err=True)
+        read = read.configuration
+    for path, value in values_of(read).items():
+        click.echo(f"{path}: {msgspec.json.encode(value, order='deterministic').decode()}")
+
+
 def _external_plugin_errors(configuration: KubeSchedulerConfiguration, plugins: InstalledPlugins) -> FieldErrors:
     """Errors of plugins of other packages: their constructors check the arguments, and this function their methods."""
     errors: FieldErrors = []
@@ -80,10 +128,10 @@ def _external_plugin_errors(configuration: KubeSchedulerConfiguration, plugins: 
             try:
                 plugin = build_plugin(plugins.builders[name], args.given)
             except ValueError as error:
-                at = f"profiles[{i}].pluginConfig[{name}].args"
+                at = f"profiles[{i}].pluginConfig[{name}].args" if profile.queues is None else f"{name}.arguments"
                 errors.append(invalid(at, dict(args.given), str(error)))
                 continue
-            at = f"profiles[{i}].plugins[{name}]"
+            at = f"profiles[{i}].plugins[{name}]" if profile.queues is None else name
             errors += [
                 invalid(at, plugins.registry[name].origin, each) for each in signature_checks.problems(plugin, name)
             ]
@@ -119,4 +167,5 @@ def _profile_lines(profile: KubeSchedulerProfile) -> list[str]:
         point: " ".join(f"{name}({weight})" if point == "score" else name for name, weight in enabled)
         for point, enabled in profile.points.items()
     }
-    return [f"{point:<11} {plugins or '-'}" for point, plugins in shown.items()]
+    width = max(11, *map(len, shown))
+    return [f"{point:<{width}} {plugins or '-'}" for point, plugins in shown.items()]

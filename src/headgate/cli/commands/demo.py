@@ -23,7 +23,7 @@ from headgate.cli.options.log_options import log_options
 from headgate.cli.wiring.event_loop import loop_factory
 
 _WIDTH = 32
-_COLUMNS = ("bought", "idle", "running", "waiting")
+_COLUMNS = ("added", "idle", "running", "waiting")
 
 
 @click.group(short_help="Show in half a minute what gates change.")
@@ -32,7 +32,7 @@ def command() -> None:
     """Demos of what Headgate does. Each runs in its own clusters and leaves nothing behind."""
 
 
-@command.command("autoscaler", short_help="What an autoscaler buys for a full queue, with gates and without.")
+@command.command("autoscaler", short_help="The machines that an autoscaler adds, with gates and without.")
 @click.option(
     "--model",
     type=click.Choice(sorted(MAKERS)),
@@ -42,9 +42,9 @@ def command() -> None:
 )
 @log_options
 def autoscaler(model: str) -> None:
-    """Submit a driver and five executors of 1 CPU each to a queue of 2 CPU; machines of 1 CPU are bought on demand.
+    """Submit a driver and five executors of 1 CPU each to a queue of 2 CPU; an autoscaler adds machines of 1 CPU.
 
-    Two clusters in this process do it at the same time: in one the pods did not ask for the queue's gate, in the other
+    Two clusters in this process do it at the same time: in one the pods did not opt in to the queue gate, in the other
     they did. It takes about half a minute.
 
     \b
@@ -53,7 +53,7 @@ def autoscaler(model: str) -> None:
       headgate demo autoscaler --model karpenter
     """
     click.echo(f"{'':<{_WIDTH}}  {'gates off':>31}  {'gates on':>31}")
-    click.echo(f"{model + ' buys machines':<{_WIDTH}}  {_cells(_COLUMNS)}  {_cells(_COLUMNS)}")
+    click.echo(f"{model + ' adds machines':<{_WIDTH}}  {_cells(_COLUMNS)}  {_cells(_COLUMNS)}")
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             rows = runner.run(autoscaler_demo.run_autoscaler_demo(model, _print_step))
@@ -69,7 +69,7 @@ def _print_step(row: DemoStep) -> None:
 
 
 def _values(counts: MachineCounts) -> tuple[str, ...]:
-    return tuple(str(each) for each in (counts.bought, counts.idle, counts.running, counts.waiting))
+    return tuple(str(each) for each in (counts.added, counts.idle, counts.running, counts.waiting))
 
 
 def _cells(cells: tuple[str, ...]) -> str:
@@ -79,8 +79,8 @@ def _cells(cells: tuple[str, ...]) -> str:
 _FIGURES: Final[dict[str, Callable[[ReleaseMeasurements], str]]] = {
     "all admitted after": lambda each: f"{each.admitted_s:.0f} s",
     "all running after": lambda each: f"{each.running_s:.0f} s",
-    "machines bought": lambda each: str(each.bought),
-    "most quota ahead of machines": lambda each: f"{each.ahead} CPU",
+    "nodes added": lambda each: str(each.nodes_added),
+    "most quota above node capacity": lambda each: f"{each.excess_cpus} CPU",
 }
 
 
@@ -89,11 +89,11 @@ _FIGURES: Final[dict[str, Callable[[ReleaseMeasurements], str]]] = {
 )
 @log_options
 def fast_release() -> None:
-    """Pods that take 60 seconds to end hold quota that more important ones wait for (KEP-6143).
+    """Pods that take 60 seconds to terminate hold quota that pods of higher priority wait for (Kueue's KEP-6143).
 
-    The same is played with the feature gate PodIntegrationFastQuotaRelease off and on, and on beside a scheduler that
-    does not wait for terminating pods, with Cluster Autoscaler beside it. Time is simulated, the engines are the real
-    ones; it takes about half a minute.
+    The scenario runs three times: with the feature gate PodIntegrationFastQuotaRelease off, with it on, and with it on
+    and a scheduler that does not wait for terminating pods. A model of Cluster Autoscaler adds nodes. The clock is
+    simulated; the controllers and the scheduler are the same as in headgate up. It takes about half a minute.
 
     \b
     Example:

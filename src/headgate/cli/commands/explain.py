@@ -12,7 +12,7 @@ import msgspec
 
 from headgate.cli.commands.explain_pod import ExplainedPod, explain_pod, pod_lines
 from headgate.cli.commands.explain_quota import description_lines, inspection_lines
-from headgate.cli.commands.queues import footer_of
+from headgate.cli.commands.queues import describe_unavailable
 from headgate.cli.options.cluster_access import cluster_options, connect, exit_with_error, perform, rest_config_or_exit
 from headgate.cli.options.job_options import kinds_option
 from headgate.cli.options.log_options import log_options
@@ -20,8 +20,8 @@ from headgate.cli.options.query_options import output_option, served_option
 from headgate.client.kubeconfig import RESTConfig
 from headgate.client.pager import ListRefused
 from headgate.http.transport import Unreachable
-from headgate.jobs.kinds.batch_job import JOB
-from headgate.jobs.kinds.job_kind import JobKind
+from headgate.jobs.kinds.batch_job import BUILTIN_KINDS
+from headgate.jobs.kinds.job_kind import JobKind, kubectl_names
 from headgate.runtime.inspection.quota import QuotaInspection
 from headgate.runtime.inspection.unavailable import UnavailableResource
 from headgate.runtime.inspection.workloads import WorkloadInspection, inspect_job, inspect_workload
@@ -46,6 +46,7 @@ def command(
     output: str,
     kinds: tuple[JobKind, ...],
     served: tuple[str, ...],
+    gated: tuple[str, ...],
     kubeconfig: str,
     context: str,
 ) -> None:
@@ -55,8 +56,9 @@ def command(
     to end, admission checks, gates and back-off; or why it has no Workload. Pods that still terminate although their
     quota is free are named.
 
-    For a pod: gates of other controllers, with who set them and when; its queue, with what is requested, in use and
-    allowed, and its position; what the scheduler said about nodes; its Workload, if Kueue's gate holds it.
+    For a pod: gates of other controllers, with the client that set them and the time; its queue, with what is
+    requested, in use and allowed, and its position; the message of the scheduler about nodes; its Workload, if Kueue's
+    gate holds it.
 
     The result is computed from lists, by the same engines that decide; these need not run. Without the right to list,
     the command shows the object's own status and the missing right.
@@ -68,6 +70,7 @@ def command(
       headgate explain pod train-3 -n team-a
       headgate explain job/train -n team-a -o json
       headgate explain trainingrun NAME --job-kinds FILE   a kind that a file describes
+
     """
     kind, name = _target(target, kinds)
     rest_config = rest_config_or_exit("explain", kubeconfig, context)
@@ -75,7 +78,7 @@ def command(
     now_s = time.time()
     try:
         if kind == "pod":
-            _print_pod(asyncio.run(explain_pod(rest_config, scope, name, served)), output, now_s)
+            _print_pod(asyncio.run(explain_pod(rest_config, scope, name, served, gated)), output, now_s)
         else:
             _print(*asyncio.run(_inspect(rest_config, kind, scope, name, now_s)), output, now_s)
     except Unreachable as problem:
@@ -86,20 +89,14 @@ def _target(target: tuple[str, ...], kinds: tuple[JobKind, ...]) -> tuple[str | 
     word, _, name = target[0].partition("/")
     rest = target[1:] if not name else (name, *target[1:])
     kind = _KINDS.get(word.lower()) or next(
-        (each for each in (JOB, *kinds) if word.lower() in _kubectl_names(each)), None
+        (each for each in (*BUILTIN_KINDS, *kinds) if word.lower() in kubectl_names(each)), None
     )
     if kind is None or len(rest) != 1 or not rest[0]:
         raise click.UsageError(
-            "say what to explain: headgate explain pod NAME, job NAME or workload NAME, with -n NAMESPACE; for "
+            "name the object to explain: headgate explain pod NAME, job NAME or workload NAME, with -n NAMESPACE; for "
             "another kind of job add --job-kinds FILE, or find its workload with headgate workloads --for TYPE/NAME"
         )
     return kind, rest[0]
-
-
-def _kubectl_names(kind: JobKind) -> tuple[str, ...]:
-    """The names of the kind in kubectl."""
-    singular, plural, group = kind.kind.kind.lower(), kind.resource.plural, kind.kind.group
-    return singular, plural, f"{singular}.{group}", f"{plural}.{group}"
 
 
 async def _inspect(
@@ -114,40 +111,46 @@ async def _inspect(
 def _print(
     inspection: WorkloadInspection | ListRefused, quota: QuotaInspection | None, output: str, now_s: float
 ) -> None:
-    gaps, revision = (quota.gaps, quota.revision) if quota is not None else ((), "")
+    unavailable, revision = (quota.unavailable, quota.revision) if quota is not None else ((), "")
     if isinstance(inspection, ListRefused):
         exit_with_error(
-            "explain", "\n".join(dict.fromkeys([inspection.text, *(gap.line for gap in gaps if not gap.is_absent)]))
+            "explain",
+            "\n".join(
+                dict.fromkeys([inspection.text, *(resource.line for resource in unavailable if not resource.is_absent)])
+            ),
         )
-    gaps = (*gaps, *inspection.missing)
+    unavailable = (*unavailable, *inspection.missing)
     if output == "json":
-        _print_json({**msgspec.to_builtins(inspection), "missing": []}, gaps, revision)
+        _print_json({**msgspec.to_builtins(inspection), "missing": []}, unavailable, revision)
         return
     for line in inspection_lines(inspection, now_s):
         click.echo(line)
-    click.echo(footer_of(gaps, revision))
+    click.echo(describe_unavailable(unavailable, revision))
 
 
 def _print_pod(pod: ExplainedPod | ListRefused, output: str, now_s: float) -> None:
     if isinstance(pod, ListRefused):
         exit_with_error("explain", pod.text)
     inspections = [each for each in (pod.queues, pod.quota) if each is not None]
-    gaps = [*(gap for each in inspections for gap in each.gaps), *pod.workloads.missing]
+    unavailable = [*(resource for each in inspections for resource in each.unavailable), *pod.workloads.missing]
     if output == "json":
-        document = {**msgspec.to_builtins(pod.explanation), "workloads": msgspec.to_builtins(pod.workloads.accounts)}
-        _print_json(document, gaps, inspections[0].revision if inspections else "")
+        document = {
+            **msgspec.to_builtins(pod.explanation),
+            "workloads": msgspec.to_builtins(pod.workloads.descriptions),
+        }
+        _print_json(document, unavailable, inspections[0].revision if inspections else "")
         return
     for line in pod_lines(pod.explanation, now_s):
         click.echo(line)
-    for description in pod.workloads.accounts:
+    for description in pod.workloads.descriptions:
         for line in description_lines(description, now_s):
             click.echo(line)
         for step in description.next:
             click.echo(f"  next: {step}")
     if inspections:
-        click.echo(footer_of(gaps, inspections[0].revision))
+        click.echo(describe_unavailable(unavailable, inspections[0].revision))
 
 
-def _print_json(document: dict[str, Any], gaps: Iterable[UnavailableResource], revision: str) -> None:
-    full_document = {**document, "revision": revision, "missing": msgspec.to_builtins(list(dict.fromkeys(gaps)))}
+def _print_json(document: dict[str, Any], unavailable: Iterable[UnavailableResource], revision: str) -> None:
+    full_document = {**document, "revision": revision, "missing": msgspec.to_builtins(list(dict.fromkeys(unavailable)))}
     click.echo(msgspec.json.format(msgspec.json.encode(full_document)).decode())

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from headgate.capacity.explanation import WAITS_FOR, PodExplanation, PodGate, PodHold, explain
+from headgate.capacity.names import GATE, STAMP
 from headgate.cli.options.cluster_access import connect, perform
 from headgate.client.gated_pods import find_setter
 from headgate.client.kubeconfig import RESTConfig
@@ -25,7 +26,7 @@ from headgate.scheduling.cache.pod_shape import ShapeTable
 
 
 class ExplainedPod(msgspec.Struct, frozen=True):
-    """``queues`` and ``quota``: the inspections that were needed; None if they were not."""
+    """``queues`` and ``quota``: what was read about queues and about Kueue's quota; None if it was not needed."""
 
     explanation: PodExplanation
     workloads: PodInspection = PodInspection()
@@ -34,70 +35,79 @@ class ExplainedPod(msgspec.Struct, frozen=True):
 
 
 async def explain_pod(
-    rest_config: RESTConfig, namespace: str, name: str, served: tuple[str, ...]
+    rest_config: RESTConfig, namespace: str, name: str, served: tuple[str, ...], gated: tuple[str, ...]
 ) -> ExplainedPod | ListRefused:
+    """``served`` and ``gated``: see :func:`inspect_queues`. A pod of another scheduler with the queue gate, or with a
+    stamp, was gated by Headgate, so its scheduler counts as gated."""
     async with connect(rest_config) as transport:
         pod = await perform(transport, get_object(PODS, "pod", namespace, name))
         if isinstance(pod, ListRefused):
             return pod
         gates = [_gate(pod, each) for each in gate_names(pod)]
-        read = read_pod(pod, ShapeTable())
+        read = read_pod(pod, ShapeTable(), (STAMP,))
         if isinstance(read, str):
             return ListRefused(read)
         requests = read.shape.requests
-        without_queues = explain(pod, None, requests, gates, served)
+        if GATE in read.gates or read.annotations.get(STAMP):
+            gated = tuple(dict.fromkeys((*gated, *({read.scheduler_name} - set(served)))))
+        with_queues = (*served, *gated)
+        without_queues = explain(pod, None, requests, gates, with_queues)
         quota, workloads = None, PodInspection()
         if _is_in_kueue(pod):
             now_s = time.time()
             quota = await perform(transport, inspect_quota(namespace, now_s))
             workloads = await perform(transport, inspect_pod(pod, quota, now_s))
         if without_queues.state != "waiting":
-            return ExplainedPod(with_gate(without_queues, workloads), workloads, None, quota)
-        queues = await perform(transport, inspect_queues(served))
-        explanation = explain(pod, None if queues.is_incomplete else queues.queues, requests, gates, served)
-        return ExplainedPod(with_gate(explanation, workloads), workloads, queues, quota)
+            return ExplainedPod(with_admission_gate(without_queues, workloads), workloads, None, quota)
+        queues = await perform(transport, inspect_queues(served, gated, time.time()))
+        explanation = explain(pod, None if queues.is_incomplete else queues.queues, requests, gates, with_queues)
+        return ExplainedPod(with_admission_gate(explanation, workloads), workloads, queues, quota)
 
 
 def _is_in_kueue(pod: Wire) -> bool:
     return ADMISSION_GATE in gate_names(pod) or (pod["metadata"].get("labels") or {}).get(MANAGED) == "true"
 
 
-def with_gate(explanation: PodExplanation, workloads: PodInspection) -> PodExplanation:
-    """The explanation with a text for Kueue's gate, which is removed when the Workload is admitted, or later, when the
-    Workload does not wait for terminating pods any more."""
+def with_admission_gate(explanation: PodExplanation, workloads: PodInspection) -> PodExplanation:
+    """Adds a text for Kueue's gate to the explanation. The gate is removed when the Workload is admitted and does not
+    wait for terminating pods."""
     if not any(hold.name == ADMISSION_GATE for hold in explanation.holds):
         return explanation
-    keys = ", ".join(f"{each.namespace}/{each.name}" for each in workloads.accounts)
+    keys = ", ".join(f"{each.namespace}/{each.name}" for each in workloads.descriptions)
     text = f"comes off when {f'Workload {keys}' if keys else 'its Workload'} is admitted"
     steps: tuple[str, ...] = (f"Workload {keys} has to be admitted: see below",)
-    awaited = "the admission of its Workload"
-    waiting_to_start = [each for each in workloads.accounts if each.state == "waitingtostart"]
-    if waiting_to_start and len(waiting_to_start) == len(workloads.accounts):
+    waits_for = "the admission of its Workload"
+    waiting_to_start = [each for each in workloads.descriptions if each.state == "waitingtostart"]
+    if waiting_to_start and len(waiting_to_start) == len(workloads.descriptions):
         text = f"comes off when Workload {keys}, which is admitted, waits for terminating pods no longer"
         steps = tuple(dict.fromkeys(step for each in waiting_to_start for step in each.next))
-        awaited = "terminating pods to leave (its Workload is admitted)"
-    elif workloads.accounts and all(each.state == "admitted" for each in workloads.accounts):
+        waits_for = "terminating pods to leave (its Workload is admitted)"
+    elif workloads.descriptions and all(each.state == "admitted" for each in workloads.descriptions):
         text = f"comes off when Workload {keys}, which is admitted, has a place for it that no terminating pod uses"
         steps = ("a terminating pod of its group has to leave, or a controller of jobs has to run",)
-        awaited = "a place in its Workload (which is admitted)"
-    if workloads.absence is not None and workloads.absence.state == "unknown":
-        text, steps = f"{text}; {'; '.join((workloads.absence.summary, *workloads.absence.facts))}", ()
-    elif workloads.absence is not None:
-        text, steps = f"{text}, and it has none: {workloads.absence.summary}", workloads.absence.next
+        waits_for = "a place in its Workload (which is admitted)"
+    if workloads.missing_workload is not None and workloads.missing_workload.state == "unknown":
+        text, steps = (
+            f"{text}; {'; '.join((workloads.missing_workload.summary, *workloads.missing_workload.facts))}",
+            (),
+        )
+    elif workloads.missing_workload is not None:
+        missing = workloads.missing_workload
+        text, steps = f"{text}, and it has none: {'; '.join((missing.summary, *missing.facts))}", missing.next
     holds = tuple(
         msgspec.structs.replace(hold, text=text) if hold.name == ADMISSION_GATE else hold for hold in explanation.holds
     )
     gate_step = f"has to remove {ADMISSION_GATE}"
     next_steps = tuple(step for each in explanation.next for step in (steps if each.endswith(gate_step) else (each,)))
-    summary = f"it waits for {awaited}" if explanation.state == "foreign" else explanation.summary
+    summary = f"it waits for {waits_for}" if explanation.state == "foreign" else explanation.summary
     if all(hold.name == ADMISSION_GATE for hold in explanation.holds if hold.kind == "gate"):
-        summary = summary.replace(WAITS_FOR["gate"], awaited)
+        summary = summary.replace(WAITS_FOR["gate"], waits_for)
     return msgspec.structs.replace(explanation, summary=summary, holds=holds, next=next_steps)
 
 
 def _gate(pod: Wire, name: str) -> PodGate:
-    """A gate cannot be added to an existing pod, so it is as old as the pod. The time in managed fields is that of the
-    manager's last write to any field."""
+    """A gate of the pod. A gate cannot be added to an existing pod, so it is as old as the pod. The time in the managed
+    fields is not used: it is the time of the manager's last write to any field."""
     metadata = pod.get("metadata") or {}
     return PodGate(name, find_setter(metadata, name).manager, metadata.get("creationTimestamp") or "")
 

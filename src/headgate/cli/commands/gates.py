@@ -28,6 +28,7 @@ from headgate.client.pager import ListRefused
 from headgate.http.transport import Transport, Unreachable
 from headgate.kube.labels import parse_selector
 from headgate.kube.timestamps import human_duration, parse_time
+from headgate.runtime.inspection.gate_owners import GateOwners, gate_owners
 
 _MAX_PARALLEL: Final = 8
 Progress = Callable[[int, int], None]
@@ -44,10 +45,13 @@ def command() -> None:
 @namespace_options
 @cluster_options
 @log_options
-def show(selector: str, namespace: str, everywhere: bool, kubeconfig: str, context: str) -> None:
+def show(selector: str, namespace: str, all_namespaces: bool, kubeconfig: str, context: str) -> None:
     """Print every gate, how many pods it holds, the oldest of them, and which client set it.
 
     The client is read from the managed fields of the oldest pod. A webhook's gate is listed under the pod's creator.
+
+    On a cluster with GatePolicies, OWNER shows which users may lift the gate. HEALTH shows whether its policy is
+    accepted, its owner renews its Lease, and no pod waits too long. AGE is the time that the oldest pod has waited.
 
     \b
     Example:
@@ -57,26 +61,40 @@ def show(selector: str, namespace: str, everywhere: bool, kubeconfig: str, conte
     _check_selector(selector)
     rest_config = rest_config_or_exit("gates list", kubeconfig, context)
     try:
-        rows = asyncio.run(_count_gates(rest_config, chosen_namespace(rest_config, namespace, everywhere), selector))
+        found = asyncio.run(
+            _count_gates(rest_config, chosen_namespace(rest_config, namespace, all_namespaces), selector)
+        )
     except Unreachable as problem:
         exit_with_error("gates list", str(problem))
-    if isinstance(rows, ListRefused):
-        exit_with_error("gates list", rows.text)
+    if isinstance(found, ListRefused):
+        exit_with_error("gates list", found.text)
+    rows, owners = found
     if not rows:
         click.echo("No pod has a scheduling gate.", err=True)
         return
     now_s = time.time()
+    has_owners = isinstance(owners, ListRefused) or owners.is_served
     print_table(
         [
-            ("GATE", "PODS", "OLDEST", "AGE", "SET BY"),
+            ("GATE", "PODS", "OLDEST", "AGE", "SET BY", *(("OWNER", "HEALTH") if has_owners else ())),
             *(
-                (each.gate, str(each.pods), each.oldest.key, _age(each.oldest, now_s), _setter_text(by))
+                (
+                    *(each.gate, str(each.pods), each.oldest.key, _age(each.oldest, now_s), _setter_text(by)),
+                    *(_owner_texts(owners, each.gate) if has_owners else ()),
+                )
                 for each, by in rows
             ),
         ]
     )
-    for text in dict.fromkeys(by.text for _, by in rows if isinstance(by, ListRefused)):
+    for text in dict.fromkeys(by.text for by in (*(by for _, by in rows), owners) if isinstance(by, ListRefused)):
         click.echo(text, err=True)
+
+
+def _owner_texts(owners: GateOwners | ListRefused, gate: str) -> tuple[str, str]:
+    if isinstance(owners, ListRefused):
+        return "?", "?"
+    found = owners.by_gate.get(gate)
+    return ("-", "-") if found is None else (f"{found.lifters} ({found.policy})", found.health)
 
 
 def _setter_text(setter: str | ListRefused) -> str:
@@ -97,7 +115,7 @@ def lift_gate(
     from_all: bool,
     dry_run: bool,
     namespace: str,
-    everywhere: bool,
+    all_namespaces: bool,
     kubeconfig: str,
     context: str,
 ) -> None:
@@ -115,9 +133,9 @@ def lift_gate(
     """
     _check_selector(selector)
     if bool(selector) == from_all:
-        raise click.UsageError("say from which pods: either -l SELECTOR or --all")
+        raise click.UsageError("select the pods: pass either -l SELECTOR or --all")
     rest_config = rest_config_or_exit("gates lift", kubeconfig, context)
-    scope = chosen_namespace(rest_config, namespace, everywhere)
+    scope = chosen_namespace(rest_config, namespace, all_namespaces)
     try:
         done = asyncio.run(_lift_all(rest_config, scope, selector, name, dry_run))
     except Unreachable as problem:
@@ -146,12 +164,14 @@ def _check_selector(selector: str) -> None:
 
 async def _count_gates(
     rest_config: RESTConfig, namespace: str, selector: str
-) -> list[tuple[GateCount, str | ListRefused]] | ListRefused:
+) -> tuple[list[tuple[GateCount, str | ListRefused]], GateOwners | ListRefused] | ListRefused:
     async with connect(rest_config) as transport:
         pods = await perform(transport, gated_pods(namespace, selector))
         if isinstance(pods, ListRefused):
             return pods
-        return [(each, await perform(transport, setter_of(each.gate, each.oldest))) for each in count_gates(pods)]
+        counts = count_gates(pods)
+        rows = [(each, await perform(transport, setter_of(each.gate, each.oldest))) for each in counts]
+        return rows, await perform(transport, gate_owners())
 
 
 async def _lift_all(
@@ -161,23 +181,23 @@ async def _lift_all(
         pods = await perform(transport, gated_pods(namespace, selector))
         if isinstance(pods, ListRefused):
             return pods
-        held = [pod for pod in pods if gate in pod.gates]
+        with_gate = [pod for pod in pods if gate in pod.gates]
         limit = asyncio.Semaphore(_MAX_PARALLEL)
         done: list[GateLiftResult] = []
 
         async def lift_one(pod: GatedPod) -> None:
             async with limit:
                 done.append(await _lift(transport, gate, pod, dry_run))
-                _progress(len(done), len(held))
+                _progress(len(done), len(with_gate))
 
         async with asyncio.TaskGroup() as tasks:
-            for pod in held:
+            for pod in with_gate:
                 tasks.create_task(lift_one(pod))
         return sorted(done, key=lambda each: each.pod.key)
 
 
 async def _lift(transport: Transport, gate: str, pod: GatedPod, dry_run: bool) -> GateLiftResult:
-    """Performs the steps of one pod. If the server is unreachable, that is a missing response."""
+    """Performs the requests for one pod. ``lift`` receives None in place of a response if the server is unreachable."""
     steps = lift(gate, pod, dry_run=dry_run)
     try:
         delayed = next(steps)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -35,7 +36,7 @@ _COLUMNS = ("NAME", "STATE", "CAPABILITY", "ALLOCATED", "RESERVED", "TERMINATING
 @served_option
 @cluster_options
 @log_options
-def command(output: str, served: tuple[str, ...], kubeconfig: str, context: str) -> None:
+def command(output: str, served: tuple[str, ...], gated: tuple[str, ...], kubeconfig: str, context: str) -> None:
     """Print every queue below its parent: what it may use, what pods on nodes use of it (allocated), what was promised
     to pods without a node yet (reserved), what terminating pods still use, how many pods wait, and the share of what it
     deserves.
@@ -50,31 +51,31 @@ def command(output: str, served: tuple[str, ...], kubeconfig: str, context: str)
     """
     rest_config = rest_config_or_exit("queues", kubeconfig, context)
     try:
-        inspection = asyncio.run(_inspect(rest_config, served))
+        inspection = asyncio.run(_inspect(rest_config, served, gated))
     except Unreachable as problem:
         exit_with_error("queues", str(problem))
     if inspection.lacks(QUEUES):
-        exit_with_error("queues", footer_of(inspection.gaps, inspection.revision))
+        exit_with_error("queues", describe_unavailable(inspection.unavailable, inspection.revision))
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(_document(inspection))).decode())
         return
     print_table([_COLUMNS, *(_row(inspection, name, depth) for name, depth in in_tree(inspection))])
     for key, problem_text in sorted(inspection.problems.items()):
         click.echo(f"{key}: {problem_text}")
-    for name, count in inspection.strays.items() if inspection.knows_usage else ():
+    for name, count in inspection.pods_of_missing_queues.items() if inspection.knows_usage else ():
         click.echo(f"queue/{name}: does not exist; pods that name it: {count}")
-    counted = "" if inspection.lacks(PODS) else f"; {inspection.pods} pods of {', '.join(served)}"
-    click.echo(f"\n{footer_of(inspection.gaps, inspection.revision)}{counted}")
+    counted = "" if inspection.lacks(PODS) else f"; {inspection.pods} pods of {', '.join((*served, *gated))}"
+    click.echo(f"\n{describe_unavailable(inspection.unavailable, inspection.revision)}{counted}")
 
 
-async def _inspect(rest_config: RESTConfig, served: tuple[str, ...]) -> QueueInspection:
+async def _inspect(rest_config: RESTConfig, served: tuple[str, ...], gated: tuple[str, ...]) -> QueueInspection:
     async with connect(rest_config) as transport:
-        return await perform(transport, inspect_queues(served))
+        return await perform(transport, inspect_queues(served, gated, time.time()))
 
 
-def footer_of(gaps: Iterable[UnavailableResource], revision: str) -> str:
+def describe_unavailable(unavailable: Iterable[UnavailableResource], revision: str) -> str:
     """The revision, and what could not be listed."""
-    lines = dict.fromkeys(gap.line for gap in gaps)
+    lines = dict.fromkeys(resource.line for resource in unavailable)
     return "\n".join([*lines, f"as of revision {revision or 'unknown'}"])
 
 
@@ -124,9 +125,9 @@ def _texts(amounts: Mapping[str, int]) -> dict[str, str]:
 def _document(inspection: QueueInspection) -> dict[str, Any]:
     return {
         "revision": inspection.revision,
-        "missing": inspection.gaps,
+        "missing": inspection.unavailable,
         "problems": dict(sorted(inspection.problems.items())),
-        **({"strays": inspection.strays} if inspection.knows_usage else {}),
+        **({"strays": inspection.pods_of_missing_queues} if inspection.knows_usage else {}),
         "queues": [_fields(inspection, name) for name, _ in in_tree(inspection)],
     }
 

@@ -21,8 +21,8 @@ def command(file: Path, data: Path) -> None:
 
     FILE is verified first and is not changed. Nothing is ever replaced: a folder that has anything in it is refused.
 
-    Clients may have seen changes that were made after the backup. So that none of them takes the old state for the one
-    it knows, revisions go on far above those of the backup, and every watch from before is told to list again.
+    Clients may have seen changes that were made after the backup. The restored store therefore continues with much
+    higher revisions, and every earlier watch gets 410 and has to list again.
 
     \b
     Example: go back to Monday

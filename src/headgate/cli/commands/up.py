@@ -39,7 +39,7 @@ _DEFAULT_LISTEN: Final = "127.0.0.1:6443"
     default=_DEFAULT_LISTEN,
     show_default=True,
     metavar="HOST:PORT",
-    help="Where the API is served. Port 0 takes any free one.",
+    help="The address of the API server. Port 0: any free port.",
 )
 @click.option(
     "--kubeconfig",
@@ -53,7 +53,7 @@ _DEFAULT_LISTEN: Final = "127.0.0.1:6443"
     default=",".join(COMPONENTS),
     show_default=True,
     metavar="LIST",
-    help="What to run, separated by commas; 'apiserver' alone is the bare server.",
+    help="The components to run, separated by commas; 'apiserver' alone runs only the API server.",
 )
 @click.option(
     "--nodes",
@@ -76,7 +76,7 @@ _DEFAULT_LISTEN: Final = "127.0.0.1:6443"
 )
 @click.option(
     "--node-monitor-grace-period",
-    "node_grace",
+    "node_grace_period",
     default="50s",
     show_default=True,
     metavar="DURATION",
@@ -86,15 +86,15 @@ _DEFAULT_LISTEN: Final = "127.0.0.1:6443"
     "--autoscaler",
     type=click.Choice(sorted(MAKERS)),
     default=None,
-    help="Buy further nodes of that size when pods fit nowhere, as this autoscaler would. [default: none does]",
+    help="Add nodes of that size when pods fit on no node, as this autoscaler would. [default: none]",
 )
 @click.option(
     "--config",
     "scheduler_config",
     type=click.Path(dir_okay=False, path_type=Path),
     default=None,
-    help="A KubeSchedulerConfiguration, or a volcano-scheduler.conf: its profiles run besides those of headgate,"
-    " volcano and default-scheduler, or in place of those of the same name.",
+    help="A KubeSchedulerConfiguration, or a volcano-scheduler.conf. Its profiles run besides the profiles headgate,"
+    " volcano and default-scheduler, and replace those of the same name.",
 )
 @feature_gates_option
 @gating_options
@@ -117,15 +117,15 @@ _DEFAULT_LISTEN: Final = "127.0.0.1:6443"
     default="1h",
     show_default=True,
     metavar="DURATION",
-    help="How long an event is kept after its last write; 0 keeps it for ever.",
+    help="How long an event is kept after its last write; 0 keeps it without a time limit.",
 )
 @click.option(
     "--disable-admission-plugins",
     "disabled_plugins",
     multiple=True,
     metavar="NAMES",
-    help="Built-in admission plugins to leave out, as for kube-apiserver. ServiceAccount: where nothing makes the"
-    " service account default of a namespace.",
+    help="Built-in admission plugins to disable, as for kube-apiserver. Disable ServiceAccount if no controller creates"
+    " the service account default of a namespace.",
 )
 @click.option(
     "--token-auth-file",
@@ -138,20 +138,20 @@ _DEFAULT_LISTEN: Final = "127.0.0.1:6443"
     "--client-ca",
     type=click.Path(dir_okay=False, path_type=Path),
     default=None,
-    help="Authorities (PEM) whose client certificates are believed, besides this cluster's own.",
+    help="Further certificate authorities (PEM) for client certificates, besides the cluster's own.",
 )
 @click.option(
     "--audit-log",
     type=click.Path(dir_okay=False, path_type=Path),
     default=None,
-    help="A file that every write is recorded in, one JSON line each.",
+    help="The file of the audit log: one JSON line for each write.",
 )
 @click.option(
     "--audit-level",
     type=click.Choice(["None", "Metadata", "Request", "RequestResponse"]),
     default="Metadata",
     show_default=True,
-    help="How much of a write is recorded. Secrets and tokens are never.",
+    help="How much of a write is recorded. The content of Secrets and tokens is never recorded.",
 )
 @log_options
 def command(
@@ -164,15 +164,15 @@ def command(
     node_cpu: str,
     node_memory: str,
     node_resources: tuple[str, ...],
-    node_grace: str,
+    node_grace_period: str,
     autoscaler: str | None,
     scheduler_config: Path | None,
     features: FeatureGates,
-    gates_all: bool,
+    gates_all_pods: bool,
     trusted_users: tuple[str, ...],
     create_pod_groups: bool,
-    all_wait: bool,
-    gated_events: int,
+    all_profiles_wait: bool,
+    gated_events_per_hour: int,
     job_settings: JobSettings,
     allow_privileged: bool,
     event_ttl: str,
@@ -184,7 +184,7 @@ def command(
 ) -> None:
     """Start a cluster in this process: a Kubernetes API that kubectl works with, and simulated nodes.
 
-    It runs until Ctrl-C. What was created is there again at the next start with the same --data.
+    It runs until Ctrl-C. The next start with the same --data has the same objects.
 
     \b
     Example:
@@ -209,13 +209,13 @@ def command(
         ),
         event_ttl=event_ttl,
         disabled_plugins=disabled_plugins,
-        gates_all=gates_all,
+        gates_all_pods=gates_all_pods,
         create_pod_groups=create_pod_groups,
-        all_wait=all_wait,
-        gated_events=gated_events,
+        all_profiles_wait=all_profiles_wait,
+        gated_events_per_hour=gated_events_per_hour,
         autoscaler=autoscaler or "",
         trusted_users=trusted_users,
-        node_grace=node_grace,
+        node_grace_period=node_grace_period,
         metrics_listen=metrics_listen,
         jobs=job_settings,
         scheduler_config=scheduler_config,

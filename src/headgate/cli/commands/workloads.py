@@ -1,4 +1,4 @@
-"""``headgate workloads``: Kueue's Workloads in the columns of ``kueuectl list workload``, and what a gate holds."""
+"""``headgate workloads``: prints Kueue's Workloads in the columns of ``kueuectl list workload``, or the gated jobs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 import click
 import msgspec
 
-from headgate.cli.commands.queues import footer_of
+from headgate.cli.commands.queues import describe_unavailable
 from headgate.cli.options.cluster_access import (
     chosen_namespace,
     cluster_options,
@@ -51,7 +51,7 @@ _SHORT: Final = {"po": "pod", "deploy": "deployment", "sts": "statefulset", "rs"
 )
 @click.option("--for", "owner", default="", metavar="TYPE/NAME", help="Only those of this job, such as job/train.")
 @click.option("--queue", default="", metavar="NAME", help="Only those of this LocalQueue.")
-@click.option("--cluster-queue", default="", metavar="NAME", help="Only those that go to this ClusterQueue.")
+@click.option("--cluster-queue", default="", metavar="NAME", help="Only those of this ClusterQueue.")
 @click.option(
     "--gated", is_flag=True, help="Only jobs and pods that a gate holds, with or without a Workload; the oldest first."
 )
@@ -61,7 +61,7 @@ _SHORT: Final = {"po": "pod", "deploy": "deployment", "sts": "statefulset", "rs"
     type=click.Choice(["table", "wide", "json"]),
     default="table",
     show_default=True,
-    help="How to print it.",
+    help="The output format.",
 )
 @kinds_option
 @namespace_options
@@ -76,19 +76,19 @@ def command(
     output: str,
     kinds: tuple[JobKind, ...],
     namespace: str,
-    everywhere: bool,
+    all_namespaces: bool,
     kubeconfig: str,
     context: str,
 ) -> None:
     """Print the Workloads of a namespace: their jobs, queues, states, and positions in the queue.
 
-    POSITION IN QUEUE is the number of Workloads of the same LocalQueue that come before, so 0 is next. It is computed
-    from lists of Workloads and queues, by the same engine that assigns quota; the quota controller need not run, and
-    may be Kueue's own. WAITINGTOSTART: the Workload is admitted, and its pods start when terminating pods have left.
-    EXEC TIME counts from when pods may run.
+    POSITION IN QUEUE is the number of Workloads of the same LocalQueue that are considered before this one: 0 is next.
+    This command computes it from the Workloads and queues of the cluster, so it works with Headgate's quota controller,
+    with Kueue, and while neither runs. WAITINGTOSTART: the Workload is admitted, and its pods start when terminating
+    pods have ended. EXEC TIME counts from the time when the pods may start.
 
     With --gated: jobs and pods that have no Workload because of kueue.x-k8s.io/scheduling-gated-by, and Workloads that
-    get no quota because of kueue.x-k8s.io/admission-gated-by.
+    get no quota because of kueue.x-k8s.io/admission-gated-by or because of headgate hold.
 
     \b
     Example:
@@ -99,9 +99,9 @@ def command(
     """
     kind, name = _owner(owner)
     if gated and (states or owner or cluster_queue):
-        raise click.UsageError("--gated shows jobs before they have a state: it goes with -n, -A, --queue and -o")
+        raise click.UsageError("--gated cannot be combined with --status, --for or --cluster-queue")
     rest_config = rest_config_or_exit("workloads", kubeconfig, context)
-    scope = chosen_namespace(rest_config, namespace, everywhere)
+    scope = chosen_namespace(rest_config, namespace, all_namespaces)
     try:
         if gated:
             _print_gated(asyncio.run(_find_gated(rest_config, scope, kinds)), queue, scope, output)
@@ -110,7 +110,7 @@ def command(
     except Unreachable as problem:
         exit_with_error("workloads", str(problem))
     if not inspection.has_listed(WORKLOADS):
-        exit_with_error("workloads", footer_of(inspection.gaps, inspection.revision))
+        exit_with_error("workloads", describe_unavailable(inspection.unavailable, inspection.revision))
     if cluster_queue and not inspection.has_listed(LOCAL_QUEUES):
         exit_with_error("workloads", f"--cluster-queue: {inspection.unavailable_reason(LOCAL_QUEUES)}")
     listed = [wire for wire in inspection.workloads.values() if scope in ("", wire["metadata"]["namespace"])]
@@ -128,7 +128,7 @@ def command(
 def _owner(text: str) -> tuple[str, str]:
     kind, slash, name = text.partition("/")
     if text and not (kind and slash and name):
-        raise click.BadParameter("say TYPE/NAME, such as job/train or pod/worker-0", param_hint="--for")
+        raise click.BadParameter("must be TYPE/NAME, such as job/train or pod/worker-0", param_hint="--for")
     kind = kind.lower()
     return _SHORT.get(kind, kind), name
 
@@ -152,7 +152,7 @@ async def _find_gated(rest_config: RESTConfig, namespace: str, kinds: tuple[JobK
 
 def _print(inspection: QuotaInspection, rows: list[WorkloadRow], namespace: str, output: str) -> None:
     if output == "json":
-        document = {"revision": inspection.revision, "missing": inspection.gaps, "workloads": rows}
+        document = {"revision": inspection.revision, "missing": inspection.unavailable, "workloads": rows}
         click.echo(msgspec.json.format(msgspec.json.encode(document)).decode())
         return
     if rows:
@@ -161,12 +161,12 @@ def _print(inspection: QuotaInspection, rows: list[WorkloadRow], namespace: str,
         print_table([head, *(cells_of(inspection, row, now_s, not namespace, output == "wide") for row in rows)])
     else:
         _print_nothing_found("Workload", namespace)
-    if inspection.gaps:
-        click.echo(footer_of(inspection.gaps, inspection.revision), err=True)
+    if inspection.unavailable:
+        click.echo(describe_unavailable(inspection.unavailable, inspection.revision), err=True)
 
 
 def cells_of(
-    inspection: QuotaInspection, row: WorkloadRow, now_s: float, everywhere: bool, wide: bool
+    inspection: QuotaInspection, row: WorkloadRow, now_s: float, all_namespaces: bool, wide: bool
 ) -> tuple[str, ...]:
     """A question mark stands for a value that is unknown because a permission is missing."""
     unknown_position = "?" if row.state == "pending" and not inspection.knows_positions else ""
@@ -185,17 +185,23 @@ def cells_of(
         human_duration(now_s - row.created_s),
     )
     wide_cells = (
-        (str(row.priority), unknown_position if row.place is None else str(row.place), row.reason) if wide else ()
+        (
+            str(row.priority),
+            unknown_position if row.position_in_cluster_queue is None else str(row.position_in_cluster_queue),
+            row.reason,
+        )
+        if wide
+        else ()
     )
-    return (*((row.namespace,) if everywhere else ()), *cells, *wide_cells)
+    return (*((row.namespace,) if all_namespaces else ()), *cells, *wide_cells)
 
 
 def _print_gated(inspection: GatedJobList, queue: str, namespace: str, output: str) -> None:
     rows = [each for each in inspection.gated if queue in ("", each.queue)]
     if not rows and not inspection.is_complete:
-        exit_with_error("workloads", "\n".join(gap.line for gap in inspection.gaps))
+        exit_with_error("workloads", "\n".join(resource.line for resource in inspection.unavailable))
     if output == "json":
-        document = {"missing": inspection.gaps, "gated": rows}
+        document = {"missing": inspection.unavailable, "gated": rows}
         click.echo(msgspec.json.format(msgspec.json.encode(document)).decode())
         return
     now_s = time.time()
@@ -204,15 +210,15 @@ def _print_gated(inspection: GatedJobList, queue: str, namespace: str, output: s
         print_table([head, *(_gated_cells(each, now_s, not namespace) for each in rows)])
     else:
         _print_nothing_found("gated job", namespace)
-    for gap in inspection.gaps:
-        click.echo(gap.line, err=True)
+    for resource in inspection.unavailable:
+        click.echo(resource.line, err=True)
 
 
-def _gated_cells(each: GatedJob, now_s: float, everywhere: bool) -> tuple[str, ...]:
+def _gated_cells(each: GatedJob, now_s: float, all_namespaces: bool) -> tuple[str, ...]:
     created = parse_time(each.created)
     age = "<unknown>" if isinstance(created, str) else human_duration(now_s - float(created))
     cells = (each.type, each.name, each.gate, each.holds, each.queue or "-", age)
-    return (*((each.namespace,) if everywhere else ()), *cells)
+    return (*((each.namespace,) if all_namespaces else ()), *cells)
 
 
 def _print_nothing_found(what: str, namespace: str) -> None:

@@ -2,8 +2,8 @@
 nodes.
 
 It runs twice in parallel: in a cluster whose pods did not opt in to the queue's gate, and in one whose pods did. The
-engines are the real ones; the autoscaler is a model (``nodes/autoscalers/``) that scans twice a second.
-``demo_cluster.py`` is one cluster, ``cli/commands/demo.py`` the command.
+engines are the same as in ``headgate up``; the autoscaler is a model (``nodes/autoscalers/``) that scans twice a
+second. ``demo_cluster.py`` is one cluster, ``cli/commands/demo.py`` the command.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ def conclusion(rows: Sequence[DemoStep]) -> str:
     same = (
         "and as many pods ran" if off.running == on.running else f"and {on.running} pods ran instead of {off.running}"
     )
-    return f"Without gates the autoscaler bought {_outcome(off)}; with gates it bought {_outcome(on)}, {same}."
+    return f"Without gates the autoscaler added {_outcome(off)}; with gates it added {_outcome(on)}, {same}."
 
 
 def _outcome(counts: MachineCounts) -> str:
     unused = f"{counts.unused} of which never ran a pod" if counts.unused else "all of which ran pods"
-    return f"{counts.bought} machines, {unused}"
+    return f"{counts.added} machines, {unused}"
 
 
 async def _create_queue(cluster: DemoCluster, gated: bool) -> None:
@@ -106,7 +106,7 @@ async def _raise_limit(cluster: DemoCluster, gated: bool) -> None:
 
 
 _STEPS: Final[dict[str, Callable[[DemoCluster, bool], Awaitable[None]]]] = {
-    "a queue with room for 2 CPU": _create_queue,
+    "a queue of 2 CPU": _create_queue,
     "the driver is submitted": _submit_driver,
     "five executors are submitted": _submit_executors,
     "one executor finishes": _finish_one,

@@ -1,7 +1,7 @@
-"""One side of a comparison: an embedded cluster without nodes, an autoscaler that buys them, and the observed result.
+"""One of the two clusters of the autoscaler demo: an embedded cluster without nodes, and an autoscaler that adds them.
 
-Everything is as in ``headgate up``, in a temporary folder and on a free port. ``settle`` returns when nothing has
-changed for a while. ``autoscaler.py`` has the scenario.
+The cluster runs as in ``headgate up``, in a temporary folder and on a free port. ``wait_until_idle`` returns when
+nothing has changed for some time; ``counts`` has the observed result. ``autoscaler.py`` has the scenario.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import msgspec
 from headgate.cli.embedded import components
 from headgate.cli.embedded.cluster_options import COMPONENTS, ClusterOptions, StartupError
 from headgate.cli.embedded.credentials import AccessOptions
-from headgate.cli.embedded.server import run_in_background, serve
+from headgate.cli.embedded.server import serve
+from headgate.cli.wiring.event_loop import run_in_background
 from headgate.client.io.informer import Informer, InformerEvent, ObjectApplied, ObjectDeleted
 from headgate.client.io.writer import Writer
 from headgate.http.server import listen
@@ -36,7 +37,7 @@ _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 
 
 class MachineCounts(msgspec.Struct, frozen=True):
-    bought: int
+    added: int
     idle: int
     """Machines that exist and have no pod."""
     unused: int
@@ -110,9 +111,9 @@ class DemoCluster:
         busy = {pod["spec"].get("nodeName", "") for pod in alive.values()}
         running = len(self.running)
         return MachineCounts(
-            bought=len(self._autoscaler.bought),
+            added=len(self._autoscaler.added),
             idle=sum(name not in busy for name in self._seen[NODES]),
-            unused=sum(name not in self._used for name in self._autoscaler.bought),
+            unused=sum(name not in self._used for name in self._autoscaler.added),
             running=running,
             waiting=len(alive) - running,
         )

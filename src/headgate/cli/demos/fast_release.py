@@ -1,8 +1,9 @@
-"""The scenario of KEP-6143: pods that take a minute to terminate hold quota that a higher priority waits for.
+"""The scenario of Kueue's KEP-6143: pods of higher priority wait for quota of pods that take a minute to terminate.
 
-It runs three times on a virtual clock (``virtual_cluster.py``): quota is released when a pod has ended; when it begins
-to terminate; and the latter with a scheduler that does not wait for terminating pods, like kube-scheduler. Queues,
-pods, scheduler and kubelets are the real ones; Cluster Autoscaler is a model with its default flags.
+The scenario runs three times on a virtual clock (``virtual_cluster.py``): with quota that is released when a pod has
+ended; with quota that is released when a pod begins to terminate; and the second again, with a scheduler that does not
+wait for terminating pods, like kube-scheduler. The controllers of queues and pods, the scheduler and the hollow
+kubelets are the same code as in ``headgate up``; Cluster Autoscaler is a model with its default flags.
 ``cli/commands/demo.py`` prints the result.
 """
 
@@ -42,75 +43,86 @@ QUEUES: Final = 10
 _NAMESPACE: Final = "demo"
 _MAX_S: Final = 4 * 3600.0
 _ONE_CPU: Final = {"cpu": "1", "memory": "4Gi", "pods": "110"}
-_MACHINE: Final = InstanceType("one-cpu", _ONE_CPU, annotations={"headgate.dev/boot-after": "30s"})
+_INSTANCE_TYPE: Final = InstanceType("one-cpu", _ONE_CPU, annotations={"headgate.dev/boot-after": "30s"})
 _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 
 
 class ReleaseVariant(msgspec.Struct, frozen=True):
-    """One side of the comparison. ``waits_for_terminating``: whether the scheduler waits for terminating pods.
-    ``starts_after_terminating``: the feature gate StartAfterTerminatingPods."""
+    """The settings of one run. ``fast_release``: the feature gate PodIntegrationFastQuotaRelease is on.
+    ``waits_for_terminating``: the scheduler binds a pod only after the terminating pods have left the node.
+    ``starts_after_terminating``: the feature gate StartAfterTerminatingPods is on."""
 
     name: str
-    fast: bool
+    fast_release: bool
     waits_for_terminating: bool
     starts_after_terminating: bool = True
 
 
-OFF: Final = ReleaseVariant("gate off", fast=False, waits_for_terminating=True)
-ON: Final = ReleaseVariant("gate on", fast=True, waits_for_terminating=True)
-UNAWARE: Final = ReleaseVariant("gate on, any scheduler", fast=True, waits_for_terminating=False)
-EARLY: Final = ReleaseVariant(
-    "gate on, any scheduler, started early", fast=True, waits_for_terminating=False, starts_after_terminating=False
+LATE_RELEASE: Final = ReleaseVariant("gate off", fast_release=False, waits_for_terminating=True)
+FAST_RELEASE: Final = ReleaseVariant("gate on", fast_release=True, waits_for_terminating=True)
+OTHER_SCHEDULER: Final = ReleaseVariant("gate on, other scheduler", fast_release=True, waits_for_terminating=False)
+STARTED_EARLY: Final = ReleaseVariant(
+    "gate on, other scheduler, started early",
+    fast_release=True,
+    waits_for_terminating=False,
+    starts_after_terminating=False,
 )
-VARIANTS: Final = (OFF, ON, UNAWARE)
+"""Pods of admitted workloads are started while the pods before them still terminate. It is not part of the demo."""
+VARIANTS: Final = (LATE_RELEASE, FAST_RELEASE, OTHER_SCHEDULER)
 
 
 class ReleaseMeasurements(msgspec.Struct, frozen=True):
-    """Seconds from the first preemptor's submission, machines, and CPUs."""
+    """The result of one run. ``admitted_s`` and ``running_s``: the seconds from the creation of the first preemptor
+    until all preemptors are admitted, and until all run. ``nodes_added``: how many nodes the autoscaler has added."""
 
     admitted_s: float
     running_s: float
-    bought: int
-    ahead: int
-    """The maximum by which pods with quota and terminating pods together exceeded the capacity of the machines."""
+    nodes_added: int
+    excess_cpus: int
+    """The maximum number of CPUs by which the requests of pods with quota and of terminating pods exceeded the CPUs of
+    the nodes."""
 
 
 class ReleaseScenario(msgspec.Struct, frozen=True):
-    """``queues``: names and CPUs. ``victims``: the queue whose pods run on all machines, of one CPU each, at the start.
-    ``waves``: queues and numbers of pods; a wave is submitted together, when the previous wave has been admitted."""
+    """``nodes``: how many nodes of one CPU there are. ``cluster_queue_spec``: fields of the spec of all ClusterQueues.
+    ``queues``: the names of the queues and their CPUs. ``victim_queue``: at the start its pods run on all nodes.
+    ``waves``: a queue, and a number of preemptors that are created together when the previous wave has been
+    admitted."""
 
     title: str
-    machines: int
-    spec: Object
+    nodes: int
+    cluster_queue_spec: Object
     queues: tuple[tuple[str, int], ...]
-    victims: str
+    victim_queue: str
     waves: tuple[tuple[str, int], ...]
 
 
-def one_each(count: int) -> ReleaseScenario:
+def one_victim_each(count: int) -> ReleaseScenario:
+    """All preemptors are created together, and each preempts one pod of lower priority in the same queue."""
     return ReleaseScenario(
         title=f"{count} preemptors, each with a victim",
-        machines=count,
-        spec={"preemption": {"withinClusterQueue": "LowerPriority"}},
+        nodes=count,
+        cluster_queue_spec={"preemption": {"withinClusterQueue": "LowerPriority"}},
         queues=(("team", count),),
-        victims="team",
+        victim_queue="team",
         waves=(("team", count),),
     )
 
 
 def one_after_another(count: int) -> ReleaseScenario:
+    """One queue after the other reclaims quota that another queue of its cohort has borrowed."""
     names = tuple((f"queue-{number:02}", 1) for number in range(count))
     return ReleaseScenario(
         title=f"{count} queues reclaim one after another",
-        machines=count,
-        spec={"cohortName": "all", "preemption": {"reclaimWithinCohort": "Any"}},
+        nodes=count,
+        cluster_queue_spec={"cohortName": "all", "preemption": {"reclaimWithinCohort": "Any"}},
         queues=(("borrower", 0), *names),
-        victims="borrower",
+        victim_queue="borrower",
         waves=names,
     )
 
 
-SCENARIOS: Final = (one_each(PREEMPTORS), one_after_another(QUEUES))
+SCENARIOS: Final = (one_victim_each(PREEMPTORS), one_after_another(QUEUES))
 
 
 class ReleaseObserver:
@@ -137,28 +149,35 @@ class ReleaseObserver:
             self._pods[name] = change.obj
 
     def due(self, now_s: float) -> list[Any]:
+        """The requests to send now: an observer sends none."""
         return []
 
     def next_deadline_s(self) -> float | None:
         return None
 
     def has_admitted(self, prefix: str, count: int) -> bool:
+        """Whether ``count`` pods whose names begin with the prefix are admitted."""
         return sum(pod["metadata"]["uid"] in self._admitted for pod in self._of(prefix)) == count
 
-    def runs(self, prefix: str, count: int) -> bool:
+    def has_running(self, prefix: str, count: int) -> bool:
+        """Whether there are exactly ``count`` pods whose names begin with the prefix, and all run."""
         return [pod["status"].get("phase") for pod in self._of(prefix)] == ["Running"] * count
 
-    def ahead(self) -> int:
-        alive = (pod for pod in self._pods.values() if pod["status"].get("phase") not in _TERMINAL)
-        uses = (not scheduling_gates.gate_names(pod) or pod["metadata"]["uid"] in self._admitted for pod in alive)
-        return sum(uses) - len(self._nodes)
+    def excess_cpus(self) -> int:
+        """By how many CPUs the requests of pods with quota and of terminating pods exceed the CPUs of the nodes. Each
+        pod requests one CPU, and each node has one."""
+        unfinished = (pod for pod in self._pods.values() if pod["status"].get("phase") not in _TERMINAL)
+        with_quota = (
+            not scheduling_gates.gate_names(pod) or pod["metadata"]["uid"] in self._admitted for pod in unfinished
+        )
+        return sum(with_quota) - len(self._nodes)
 
     def _of(self, prefix: str) -> Iterable[Object]:
         return (pod for name, pod in self._pods.items() if name.startswith(prefix))
 
 
 def run_release_demo(report: Callable[[ReleaseScenario, tuple[ReleaseMeasurements, ...]], None]) -> None:
-    """Runs each scenario in each variant."""
+    """Runs each scenario with each variant, and reports the results of a scenario together."""
     for scenario in SCENARIOS:
         report(scenario, tuple(run_scenario(scenario, variant) for variant in VARIANTS))
 
@@ -166,75 +185,76 @@ def run_release_demo(report: Callable[[ReleaseScenario, tuple[ReleaseMeasurement
 def run_scenario(scenario: ReleaseScenario, variant: ReleaseVariant) -> ReleaseMeasurements:
     features = msgspec.structs.replace(
         DEFAULTS,
-        pod_integration_fast_quota_release=variant.fast,
+        pod_integration_fast_quota_release=variant.fast_release,
         start_after_terminating_pods=variant.starts_after_terminating,
     )
     cluster = VirtualCluster(features, AdmissionPolicy(frozenset(), suspends_jobs=True, features=features))
     plugins = installed_plugins(lambda problem: None)
-    waiting_labels = QUOTA_LABELS if variant.waits_for_terminating else ()
+    labels_to_wait_for = QUOTA_LABELS if variant.waits_for_terminating else ()
     configuration = default_configuration(("default-scheduler",), plugins)
-    make = scheduler_factory(configuration, plugins, features, lambda: cluster.now_s, waiting_labels)
+    make = scheduler_factory(configuration, plugins, features, lambda: cluster.now_s, labels_to_wait_for)
     if isinstance(make, str):
         raise StartupError(make)
     scheduler = make(lambda problem: None)
-    autoscaler, observer = VirtualAutoscaler(make_autoscaler("cluster-autoscaler", _MACHINE)), ReleaseObserver()
-    nodes = make_nodes(scenario.machines, NodeTemplate(resources=_ONE_CPU))
+    autoscaler, observer = VirtualAutoscaler(make_autoscaler("cluster-autoscaler", _INSTANCE_TYPE)), ReleaseObserver()
+    nodes = make_nodes(scenario.nodes, NodeTemplate(resources=_ONE_CPU))
     _create_fixtures(cluster, scenario)
     cluster.add(
         QuotaController(QuotaSettings(features.admission_gated_by, None, features.start_after_terminating_pods)),
         ManagedPodController(features),
         VirtualSchedulerEngine(scheduler, tuple(scheduler.cluster.watched())),
-        VirtualKubelets(HollowKubelets(wanted=nodes)),
+        VirtualKubelets(HollowKubelets(initial_nodes=nodes)),
         observer,
         autoscaler,
     )
-    for number in range(scenario.machines):
-        cluster.create(PODS, _pod(f"victim-{number:03}", scenario.victims, "low"))
-    _until(cluster, partial(observer.runs, "victim", scenario.machines), lambda: None)
-    return _reclaim(cluster, scenario, observer, autoscaler)
+    for number in range(scenario.nodes):
+        cluster.create(PODS, _pod(f"victim-{number:03}", scenario.victim_queue, "low"))
+    _run_until(cluster, partial(observer.has_running, "victim", scenario.nodes), lambda: None)
+    return _measure_preemption(cluster, scenario, observer, autoscaler)
 
 
-def _reclaim(
+def _measure_preemption(
     cluster: VirtualCluster, scenario: ReleaseScenario, observer: ReleaseObserver, autoscaler: VirtualAutoscaler
 ) -> ReleaseMeasurements:
-    started_s, ahead = cluster.now_s, 0
+    """Creates the preemptors, wave by wave, and runs the cluster until all of them run."""
+    started_s, max_excess_cpus = cluster.now_s, 0
 
     def measure() -> None:
-        nonlocal ahead
-        ahead = max(ahead, observer.ahead())
+        nonlocal max_excess_cpus
+        max_excess_cpus = max(max_excess_cpus, observer.excess_cpus())
 
-    wanted = 0
+    created = 0
     for queue, count in scenario.waves:
         for number in range(count):
             cluster.create(PODS, _pod(f"preemptor-{queue}-{number:03}", queue, "high"))
-        wanted += count
-        _until(cluster, partial(observer.has_admitted, "preemptor", wanted), measure)
+        created += count
+        _run_until(cluster, partial(observer.has_admitted, "preemptor", created), measure)
     admitted_s = cluster.now_s - started_s
-    _until(cluster, partial(observer.runs, "preemptor", wanted), measure)
-    return ReleaseMeasurements(admitted_s, cluster.now_s - started_s, len(autoscaler.bought), ahead)
+    _run_until(cluster, partial(observer.has_running, "preemptor", created), measure)
+    return ReleaseMeasurements(admitted_s, cluster.now_s - started_s, len(autoscaler.added), max_excess_cpus)
 
 
-def _until(cluster: VirtualCluster, is_done: Callable[[], bool], measure: Callable[[], None]) -> None:
+def _run_until(cluster: VirtualCluster, is_done: Callable[[], bool], measure: Callable[[], None]) -> None:
     if not cluster.run(is_done, measure, _MAX_S):
         raise StartupError("the demo did not finish in time")
 
 
 def _create_fixtures(cluster: VirtualCluster, scenario: ReleaseScenario) -> None:
     cluster.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _NAMESPACE}})
-    cluster.create(RESOURCE_FLAVORS, _kueue("ResourceFlavor", "any-node", {}))
+    cluster.create(RESOURCE_FLAVORS, _kueue_object("ResourceFlavor", "any-node", {}))
     for name, value in (("low", 1), ("high", 100)):
-        cluster.create(PRIORITY_CLASSES, {**_kueue("WorkloadPriorityClass", name), "value": value})
+        cluster.create(PRIORITY_CLASSES, {**_kueue_object("WorkloadPriorityClass", name), "value": value})
     for name, cpus in scenario.queues:
         quota = [{"name": "cpu", "nominalQuota": str(cpus)}]
         groups = [{"coveredResources": ["cpu"], "flavors": [{"name": "any-node", "resources": quota}]}]
-        spec = {"namespaceSelector": {}, "resourceGroups": groups, **scenario.spec}
-        cluster.create(CLUSTER_QUEUES, _kueue("ClusterQueue", name, spec))
-        local = _kueue("LocalQueue", name, {"clusterQueue": name})
+        spec = {"namespaceSelector": {}, "resourceGroups": groups, **scenario.cluster_queue_spec}
+        cluster.create(CLUSTER_QUEUES, _kueue_object("ClusterQueue", name, spec))
+        local = _kueue_object("LocalQueue", name, {"clusterQueue": name})
         local["metadata"]["namespace"] = _NAMESPACE
         cluster.create(LOCAL_QUEUES, local)
 
 
-def _kueue(kind: str, name: str, spec: Object | None = None) -> Object:
+def _kueue_object(kind: str, name: str, spec: Object | None = None) -> Object:
     spec_field = {} if spec is None else {"spec": spec}
     return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, **spec_field}
 

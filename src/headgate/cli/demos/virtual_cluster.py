@@ -1,8 +1,8 @@
-"""A cluster in one thread on a virtual clock: the embedded server and the real engines.
+"""A cluster in one thread on a virtual clock: the embedded API server with the engines of ``headgate up``.
 
-Controllers (``controllers/framework/reconcile.py``) and engines (``virtual_engines.py``) receive the server's watch
-events and write what they decide, until nothing is left to do; then the clock jumps to the next deadline. An hour takes
-as long as the work in it. There are no sockets, no disk and no faults.
+Controllers (``controllers/framework/reconcile.py``) and other engines (``virtual_engines.py``) receive the watch events
+of the server, and their writes are sent to it, until there is nothing left to do. Then the clock is set to the next
+deadline, so the time between two deadlines costs nothing. There are no sockets, no disk and no failures.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class DemoRequestRefused(Exception):
 
 
 class ObservedChange(msgspec.Struct, frozen=True):
-    """``gone``: the object was deleted, and ``obj`` is its last state."""
+    """A watch event. ``gone``: the object was deleted, and ``obj`` is its last state."""
 
     resource: APIResource
     obj: Object
@@ -69,6 +69,8 @@ class ObservedChange(msgspec.Struct, frozen=True):
 
 
 class EngineWrite(msgspec.Struct, frozen=True):
+    """A request of an engine, and the function that receives the response."""
+
     request: HTTPRequest
     on_response: Callable[[HTTPResponse], None] = lambda response: None
 
@@ -142,7 +144,7 @@ class VirtualCluster:
         return handle
 
     def _engine_observer(self, engine: VirtualEngine) -> Callable[[ObservedChange], None]:
-        return lambda told: engine.observe(told, self.now_s)
+        return lambda change: engine.observe(change, self.now_s)
 
     def _subscribe(self, resource: APIResource, handle: Callable[[ObservedChange], None]) -> None:
         """Delivers all existing objects, and all later changes."""
@@ -219,11 +221,12 @@ class VirtualCluster:
         except StopIteration as done:
             result: Result = done.value
             match result:
-                case Done(wakes):
-                    self._enqueue(controller, wakes)
+                case Done(enqueues):
+                    self._enqueue(controller, enqueues)
                 case RequeueAfter(after_s):
                     self._add_item((controller, key), after_s)
-                case RequeueWithBackoff():
+                case RequeueWithBackoff(_, enqueues):
+                    self._enqueue(controller, enqueues)
                     self._add_item((controller, key), _RETRY_S)
 
     # -- server ----------------------------------------------------------------------------------------------------

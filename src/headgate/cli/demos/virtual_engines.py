@@ -1,8 +1,8 @@
 """The engines of a ``virtual_cluster.py`` that are not controllers: the scheduler, the hollow kubelets, an autoscaler.
 
-They are the real engines; only their writes are simplified here, because a virtual cluster responds at once and loses
-nothing. On a real clock, ``runtime/scheduler/``, ``nodes/io/kubelet_runner.py`` and ``nodes/io/autoscaler_runner.py``
-do the same.
+They are the same engines as in ``headgate up``. Only the code that performs their writes is simpler here, because the
+server of a virtual cluster responds at once and no request fails. In ``headgate up``, ``runtime/scheduler/``,
+``nodes/io/kubelet_runner.py`` and ``nodes/io/autoscaler_runner.py`` perform the writes.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _status(effect: SetStatus, now_s: float) -> HTTPRequest:
 
 
 class VirtualKubelets:
-    """Hollow kubelets for every node that is marked as simulated."""
+    """Hollow kubelets for all hollow nodes."""
 
     resources = (NODES, PODS)
 
@@ -126,14 +126,14 @@ class VirtualKubelets:
 
 
 class VirtualAutoscaler:
-    """An autoscaler model, and the names of the machines that it added."""
+    """An autoscaler model. ``added``: the names of the nodes that it has added."""
 
     resources = (NODES, PODS)
 
     def __init__(self, model: AutoscalerModel) -> None:
         self._model = model
         self._synced = False
-        self.bought: list[str] = []
+        self.added: list[str] = []
 
     def observe(self, change: ObservedChange, now_s: float) -> None:
         metadata, model = change.obj["metadata"], self._model
@@ -155,7 +155,7 @@ class VirtualAutoscaler:
             return found
         for each in self._model.due(now_s):
             if isinstance(each, AddMachine):
-                self.bought.append(each.node["metadata"]["name"])
+                self.added.append(each.node["metadata"]["name"])
                 found.append(EngineWrite(write_requests.create(NODES, "", each.node)))
             elif isinstance(each, RemoveMachine):
                 found.append(EngineWrite(write_requests.delete(NODES, "", each.name, each.uid)))

@@ -1,7 +1,7 @@
-"""Headgate's own admission inside the embedded server: the steps of ``admission/`` as rows of the server's plugin
-table.
+"""Headgate's admission handlers as admission plugins of the embedded API server.
 
-Nothing is installed and no network is involved: every step sees the cluster at the time of the write.
+No webhook is called: the API server runs each handler (a step of ``admission/steps.py``) in the same process, on the
+state of the store at the time of the write.
 """
 
 from __future__ import annotations
@@ -19,28 +19,30 @@ from headgate.apiserver.admission_plugins.plugin_table import AdmissionPlugins, 
 from headgate.cli.embedded.admission_view import StoreAdmissionIndex, stored_as
 from headgate.cli.embedded.cluster_options import ClusterOptions
 from headgate.cli.embedded.credentials import ADMIN, SYSTEM
+from headgate.gate_policies.names import WORKLOAD_CONTROLLERS
 from headgate.scheduling.config.queue_profile import QUEUE_SCHEDULERS
 from headgate.store import Store
 
 
 def policy_of(options: ClusterOptions) -> AdmissionPolicy:
-    """Pods of the queue schedulers are gated. If no scheduler runs in this process, an external one uses the admin's
-    kubeconfig, so the admin may stamp pods, too."""
+    """The policy of the handlers. If no scheduler runs in this process, an external one uses the admin's kubeconfig, so
+    the admin may write the stamp, too."""
     has_scheduler = "scheduler" in options.components
     return AdmissionPolicy(
         schedulers=QUEUE_SCHEDULERS,
-        trusted=options.trusted_users | ({SYSTEM.name} if has_scheduler else {SYSTEM.name, ADMIN.name}),
-        gates_all=options.gates_all,
-        gates=options.features.queue_allocation_gate,
+        trusted_users=options.trusted_users | ({SYSTEM.name} if has_scheduler else {SYSTEM.name, ADMIN.name}),
+        gates_all_pods=options.gates_all_pods,
+        queue_gate_enabled=options.features.queue_allocation_gate,
         suspends_jobs="jobs" in options.components,
         features=options.features,
         jobs=options.jobs,
+        workload_controllers=WORKLOAD_CONTROLLERS | {SYSTEM.name},
     )
 
 
 def own_admission(policy: AdmissionPolicy, store: Store) -> AdmissionPlugins:
     """The admission plugins for the server."""
-    steps, index = enabled_steps(policy), StoreAdmissionIndex(store)
+    steps, index = enabled_steps(policy), StoreAdmissionIndex(store, policy)
     return AdmissionPlugins(
         [_row(step, policy, index) for step in steps if step.mutates],
         [_row(step, policy, index) for step in steps if not step.mutates],
@@ -67,11 +69,12 @@ def _plugin(step: AdmissionStep, policy: AdmissionPolicy, index: StoreAdmissionI
             old=old or {},
             dry_run=attributes.dry_run,
             now_s=time.monotonic(),
+            groups=attributes.groups,
         )
         view = index.view()
         response = step.handle(request, policy, view)
         if response.assumes is not None:
-            view.resizes.assume(response.assumes, request.now_s)
+            view.assume(response.assumes, request.now_s)
         if response.warnings:
             attributes.warn(*response.warnings)
         if response.refusal:
@@ -82,7 +85,7 @@ def _plugin(step: AdmissionStep, policy: AdmissionPolicy, index: StoreAdmissionI
 
 
 def _apply_patch(new: Object, response: AdmissionResponse) -> api_errors.StatusError | None:
-    patched = apply_json_patch(new, list(response.patch), checked=False)
+    patched = apply_json_patch(new, list(response.patch), strict_decoding=False)
     if isinstance(patched, PatchError):
         return api_errors.internal_error(patched.detail or patched.message)
     new.update(patched.value)

@@ -1,7 +1,7 @@
-"""Creates what every cluster has from its first start: namespaces, priority classes, roles, the ``kubernetes`` Service.
+"""Creates the objects that every cluster has: namespaces, priority classes, roles, the ``kubernetes`` Service.
 
-``apiserver/bootstrap_objects.py`` and ``apiserver/authz/bootstrap_policy/`` list the objects; they are created by
-ordinary requests, many at a time, so that they share a commit.
+``apiserver/bootstrap_objects.py`` and ``apiserver/authz/bootstrap_policy/`` list the objects. They are created with
+ordinary requests, many at a time, so that one commit writes many of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Object = dict[str, Any]
 
 
 async def create_missing(client: Transport, objects: list[Object]) -> None:
-    """In order: the first objects are namespaces of the others."""
+    """Creates the objects one after another: the first ones are the namespaces of the others."""
     for obj in objects:
         if not (await client.request(HTTPRequest("GET", _path(obj)))).ok:
             await _write(client, "POST", obj)

@@ -1,7 +1,7 @@
-"""A whole cluster in one process: starts it, prints the summary of ``headgate up``, and stops it in order.
+"""Starts the cluster of ``headgate up`` in this process, prints a summary, and stops all components in order.
 
-The summary has facts that are read back from the server; it repeats no flags. ``cli/embedded/server.py`` starts the API
-server, ``cli/embedded/components.py`` the rest.
+The summary shows the state that is read from the API server. ``cli/embedded/server.py`` starts the API server,
+``cli/embedded/components.py`` starts the other components.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from headgate.cli.embedded.cluster_options import ClusterOptions, StartupError
 from headgate.cli.embedded.kubeconfig import write_kubeconfig
 from headgate.cli.embedded.server import PrintLine, RunningServer, serve
 from headgate.cli.options.cluster_access import perform
-from headgate.cli.wiring.metrics import serve_metrics
+from headgate.cli.wiring.metrics import serve_metrics_and_health
 from headgate.client.pager import ListRefused, ListResponse, list_all
 from headgate.http.server import listen
 from headgate.http.transport import Transport
@@ -38,22 +38,22 @@ Wire = Mapping[str, Any]
 _decode: Final = wire_json.WireDecoder(ListResponse[dict[str, Any]]).decode
 
 
-async def nodes_line(transport: Transport, wanted: int, shown_resources: Collection[str]) -> str:
-    """``wanted``: the number of simulated nodes. ``shown_resources``: resources that are always shown."""
+async def nodes_line(transport: Transport, expected: int, shown_resources: Collection[str]) -> str:
+    """``expected``: the number of simulated nodes. ``shown_resources``: resources that are always shown."""
     found = await perform(transport, list_all(NODES.collection_path(), _decode))
     return (
         f"not known: {found.text}"
         if isinstance(found, ListRefused)
-        else describe_nodes(found.items, wanted, shown_resources)
+        else describe_nodes(found.items, expected, shown_resources)
     )
 
 
-def describe_nodes(nodes: Sequence[Wire], wanted: int, shown_resources: Collection[str]) -> str:
+def describe_nodes(nodes: Sequence[Wire], expected: int, shown_resources: Collection[str]) -> str:
     """The number of registered and ready nodes, and their sizes."""
     ready = sum(_is_ready(each) for each in nodes)
-    count = f"{len(nodes)} registered" + (f" of {wanted} so far" if len(nodes) < wanted else "")
+    count = f"{len(nodes)} registered" + (f" of {expected} so far" if len(nodes) < expected else "")
     if not nodes:
-        return count if wanted else "none"
+        return count if expected else "none"
     sizes = Counter(_size(each, shown_resources) for each in nodes)
     if len(sizes) == 1:
         return f"{count}, {ready} ready, each with {next(iter(sizes))}"
@@ -74,9 +74,9 @@ def _resources(capacity: Mapping[str, str], shown_resources: Collection[str]) ->
     yield from (f"{name} {capacity[name]}" for name in dict.fromkeys(shown))
 
 
-_SWITCH_S: Final = 0.001
-"""After this time a thread that processes a long request releases the interpreter lock to the event loop. With Python's
-5 ms a short request would wait several times: each call on a socket releases the lock."""
+_SWITCH_INTERVAL_S: Final = 0.001
+"""The switch interval of the GIL. The event loop releases the GIL at each socket call; with Python's default of 5 ms it
+would then wait up to 5 ms to get it back, several times per short request."""
 
 
 async def run(options: ClusterOptions, print_line: PrintLine) -> None:
@@ -121,13 +121,13 @@ async def _cluster(options: ClusterOptions, sock: socket.socket, print_line: Pri
             write_kubeconfig(options.kubeconfig, url, authority, served.credentials.admin_token)
         except (OSError, FileProblem) as problem:
             why = f"cannot write the kubeconfig {options.kubeconfig}: {getattr(problem, 'strerror', problem)}"
-            raise StartupError(f"{why}; make room, or name another place with --kubeconfig") from problem
+            raise StartupError(f"{why}; free disk space, or pass another path with --kubeconfig") from problem
         nodes = ""
         if "nodes" in options.components:
             nodes = await nodes_line(served.client("headgate-up"), options.node_count, options.node_resources)
         _print_summary(options, url, metrics, nodes, served.store, print_line)
         gc.freeze()  # tables and objects are never freed; scanning them for garbage would delay requests
-        sys.setswitchinterval(_SWITCH_S)
+        sys.setswitchinterval(_SWITCH_INTERVAL_S)
         yield
 
 
@@ -136,7 +136,7 @@ async def _serve_metrics(options: ClusterOptions, served: RunningServer, stack: 
     if options.metrics_at is None:
         return ""
     try:
-        return await serve_metrics(served.metrics.health, options.metrics_at, stack)
+        return await serve_metrics_and_health(served.metrics.health_registry, options.metrics_at, stack)
     except OSError as problem:
         where = ":".join(map(str, options.metrics_at))
         raise StartupError(f"cannot listen on {where}: {problem.strerror}; check --metrics-listen") from problem
@@ -149,7 +149,7 @@ def _print_summary(
     print_line(f"headgate {headgate.__version__} serves the Kubernetes API {KUBERNETES_VERSION} at {url}")
     print_line(f"  data        {options.data} ({count} objects, revision {store.committed})")
     if nodes:
-        more = f"; {options.autoscaler} (a model) buys more" if options.autoscaler else ""
+        more = f"; a simulated {options.autoscaler} adds more" if options.autoscaler else ""
         print_line(f"  nodes       {nodes}{more}")
     if metrics:
         print_line(f"  metrics     {metrics}")

@@ -1,6 +1,6 @@
 """The options of ``headgate up``, validated as far as possible without side effects, and the sizes of simulated nodes.
 
-``cli/commands/up.py`` makes :class:`ClusterOptions` of the command line; ``cli/embedded/cluster.py`` starts the
+``cli/commands/up.py`` builds :class:`ClusterOptions` from the command line; ``cli/embedded/cluster.py`` starts the
 cluster.
 """
 
@@ -39,7 +39,7 @@ def parse_sizes(by_option: Mapping[str, str], extra: Sequence[str]) -> dict[str,
         name, equals, amount = text.partition("=")
         if not equals:
             return f"--node-resource {text!r} is not NAME=QUANTITY; try nvidia.com/gpu=4"
-        problem = f"it is said by --node-{name}" if name in by_option else "it is named twice" if name in found else ""
+        problem = f"use --node-{name}" if name in by_option else "it is given twice" if name in found else ""
         if problem := problem or _problem(name, amount):
             return f"--node-resource {text!r}: {problem}"
         found[name] = amount
@@ -83,18 +83,21 @@ class ClusterOptions(msgspec.Struct, frozen=True):
     access: AccessOptions
     event_ttl_s: float = 3600.0
     disabled_plugins: frozenset[str] = frozenset()
-    gates_all: bool = False
+    gates_all_pods: bool = False
+    """Whether new pods get the queue gate unless they opt out."""
     create_pod_groups: bool = False
-    all_wait: bool = False
-    gated_events: int = GATED_EVENTS_PER_HOUR
+    all_profiles_wait: bool = False
+    """Whether pods of all profiles wait for terminating pods, not only pods that use queues or have Kueue's quota."""
+    gated_events_per_hour: int = GATED_EVENTS_PER_HOUR
     autoscaler: str = ""
-    """The model that adds nodes; empty: none."""
+    """The autoscaler whose model adds nodes; empty for none."""
     trusted_users: frozenset[str] = frozenset()
+    """The users that may write the stamp of a pod."""
     node_lifecycle: NodeLifecycleConfig = NodeLifecycleConfig()
     jobs: JobSettings = DEFAULT
     metrics_at: tuple[str, int] | None = None
     scheduler_config: Path | None = None
-    """Scheduler profiles that run beside the default ones, or replace those of the same name."""
+    """A file with scheduler profiles, in addition to the default ones or in place of those of the same name."""
 
     @classmethod
     def parse(
@@ -111,13 +114,13 @@ class ClusterOptions(msgspec.Struct, frozen=True):
         access: AccessOptions,
         event_ttl: str = "1h",
         disabled_plugins: Sequence[str] = (),
-        gates_all: bool = False,
+        gates_all_pods: bool = False,
         create_pod_groups: bool = False,
-        all_wait: bool = False,
-        gated_events: int = GATED_EVENTS_PER_HOUR,
+        all_profiles_wait: bool = False,
+        gated_events_per_hour: int = GATED_EVENTS_PER_HOUR,
         autoscaler: str = "",
         trusted_users: Sequence[str] = (),
-        node_grace: str = "50s",
+        node_grace_period: str = "50s",
         jobs: JobSettings = DEFAULT,
         metrics_listen: str = "",
         scheduler_config: Path | None = None,
@@ -136,22 +139,22 @@ class ClusterOptions(msgspec.Struct, frozen=True):
         if "apiserver" not in component_set:
             return "--components must name apiserver: nothing else runs without it"
         if autoscaler and "nodes" not in component_set:
-            return "--autoscaler needs nodes among the --components: they run the machines that it buys"
+            return "--autoscaler needs nodes among the --components, which simulates the machines that it adds"
         if scheduler_config is not None and "scheduler" not in component_set:
-            return "--config needs scheduler among the --components: it says what the scheduler runs"
+            return "--config needs scheduler among the --components: it configures the scheduler"
         resources = parse_sizes(node_resources, extra_resources)
         if isinstance(resources, str):
             return resources
         ttl_ns = timestamps.parse_duration(event_ttl)
         if isinstance(ttl_ns, str) or ttl_ns < 0:
-            return f"--event-ttl {event_ttl!r} is not a duration; try 1h, 90m, or 0 to keep events for ever"
+            return f"--event-ttl {event_ttl!r} is not a duration; try 1h, 90m, or 0 to keep events without a time limit"
         disabled = frozenset(name.strip() for text in disabled_plugins for name in text.split(",") if name.strip())
         if unknown := sorted(disabled - plugin_table.PLUGIN_NAMES):
             known = ", ".join(sorted(plugin_table.PLUGIN_NAMES))
             return f"--disable-admission-plugins names {', '.join(unknown)}, which is not one of {known}"
-        grace_ns = timestamps.parse_duration(node_grace)
+        grace_ns = timestamps.parse_duration(node_grace_period)
         if isinstance(grace_ns, str) or grace_ns < 10**9:
-            return f"--node-monitor-grace-period {node_grace!r} is not a duration of at least 1s; try 50s"
+            return f"--node-monitor-grace-period {node_grace_period!r} is not a duration of at least 1s; try 50s"
         return cls(
             data=data,
             host=address[0],
@@ -164,10 +167,10 @@ class ClusterOptions(msgspec.Struct, frozen=True):
             access=access,
             event_ttl_s=ttl_ns / 1e9,
             disabled_plugins=disabled,
-            gates_all=gates_all,
+            gates_all_pods=gates_all_pods,
             create_pod_groups=create_pod_groups,
-            all_wait=all_wait,
-            gated_events=gated_events,
+            all_profiles_wait=all_profiles_wait,
+            gated_events_per_hour=gated_events_per_hour,
             autoscaler=autoscaler,
             trusted_users=frozenset(trusted_users),
             node_lifecycle=config_for_grace_period(grace_ns / 1e9),

@@ -1,8 +1,7 @@
-"""The components that run beside the API server in the same process: a table from the words of ``--components`` to
-their start functions.
+"""Starts the components of ``headgate up --components`` that run beside the API server in the same process.
 
-Each is started on a :class:`~headgate.cli.embedded.server.RunningServer` and runs until the stack is closed.
-``apiserver`` is not in the table: the others run on it.
+Each component is a client of a :class:`~headgate.cli.embedded.server.RunningServer` and runs until the exit stack is
+closed. ``server.py`` starts the component ``apiserver``.
 """
 
 from __future__ import annotations
@@ -18,8 +17,15 @@ import msgspec
 
 from headgate.cli.embedded.autoscalers import make_autoscaler
 from headgate.cli.embedded.cluster_options import SCHEDULERS, ClusterOptions, StartupError
-from headgate.cli.embedded.server import RunningServer, run_in_background
-from headgate.cli.wiring.controllers import USER_AGENT, run_builtin_controllers, run_jobs, run_quota
+from headgate.cli.embedded.server import RunningServer
+from headgate.cli.wiring.controllers import (
+    USER_AGENT,
+    run_builtin_controllers,
+    run_gate_policies,
+    run_jobs,
+    run_quota,
+)
+from headgate.cli.wiring.event_loop import run_in_background
 from headgate.cli.wiring.plugins import InstalledPlugins
 from headgate.cli.wiring.scheduler import configuration_of, default_configuration, installed_plugins, scheduler_factory
 from headgate.kube.feature_gates import pod_integration_problem
@@ -35,7 +41,7 @@ from headgate.scheduling.config.types import KubeSchedulerConfiguration
 Start = Callable[[ClusterOptions, RunningServer, contextlib.AsyncExitStack], Awaitable[None]]
 
 _NODES_TIMEOUT_S: Final = 10.0
-_HEARTBEAT_S: Final = 20.0  # twice a kubelet's interval: a thousand nodes share this process
+_HEARTBEAT_S: Final = 20.0  # twice the interval of a kubelet, because one process simulates up to thousands of nodes
 _log: Final = logging.getLogger(__name__)
 
 
@@ -43,17 +49,19 @@ async def start(options: ClusterOptions, served: RunningServer, stack: contextli
     for name, start_component in _START_FUNCTIONS.items():
         if name in options.components:
             await start_component(options, served, stack)
+    if options.features.gate_ownership and "controllers" in options.components:
+        await _start_gate_policies(options, served, stack)
     if options.autoscaler:
         await _start_autoscaler(options, served, stack)
 
 
 async def _start_nodes(options: ClusterOptions, served: RunningServer, stack: contextlib.AsyncExitStack) -> None:
     resources = {**DEFAULT_RESOURCES, **options.node_resources}
-    wanted = make_nodes(options.node_count, NodeTemplate(resources=resources))
+    nodes = make_nodes(options.node_count, NodeTemplate(resources=resources))
     # A node lifecycle controller, Headgate's or another one, sets the taints and expects heartbeats.
     heartbeat_s = min(_HEARTBEAT_S, options.node_lifecycle.grace_s / 2.5)
     hollow_options = HollowOptions(resources=resources, controller_manager=True, heartbeat_s=heartbeat_s)
-    runner = HollowKubeletRunner(HollowKubelets(hollow_options, wanted), served.client("headgate-nodes"))
+    runner = HollowKubeletRunner(HollowKubelets(hollow_options, nodes), served.client("headgate-nodes"))
     run_in_background(stack, runner.run())
     # The first command of a user should find nodes. Very many nodes report later.
     with contextlib.suppress(TimeoutError):
@@ -86,15 +94,26 @@ async def _start_jobs(options: ClusterOptions, served: RunningServer, stack: con
     run_in_background(stack, run_jobs(served.client("headgate-jobs"), options.features, options.jobs, served.metrics))
 
 
+async def _start_gate_policies(
+    options: ClusterOptions, served: RunningServer, stack: contextlib.AsyncExitStack
+) -> None:
+    served.metrics.show_gate_policies()
+    run_in_background(stack, run_gate_policies(served.client("headgate-gate-policies"), served.metrics))
+
+
 async def _start_scheduler(options: ClusterOptions, served: RunningServer, stack: contextlib.AsyncExitStack) -> None:
     plugins = installed_plugins(_log.warning)
     configuration = scheduler_configuration(options.scheduler_config, plugins)
     make = scheduler_factory(
-        configuration, plugins, options.features, all_wait=options.all_wait, gated_events=options.gated_events
+        configuration,
+        plugins,
+        options.features,
+        all_profiles_wait=options.all_profiles_wait,
+        gated_events_per_hour=options.gated_events_per_hour,
     )
     if isinstance(make, str):
         raise StartupError(make)
-    transport, health = served.client("headgate-scheduler"), served.metrics.health
+    transport, health = served.client("headgate-scheduler"), served.metrics.health_registry
     run_in_background(stack, run_scheduler(make, transport, health=health, create_pod_groups=options.create_pod_groups))
 
 

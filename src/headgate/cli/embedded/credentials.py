@@ -1,9 +1,9 @@
-"""The users of a cluster at its start: the admin of the kubeconfig, its own components, and the users of a token file.
+"""The users of the embedded API server: the admin of the kubeconfig, its own components, and those of a token file.
 
 The admin's token and the signing key of service account tokens are generated at the first start and kept in the data
-folder, readable by their owner only. The admin's token is generated again if it is missing or damaged, since the
-kubeconfig has it; the keys never are (``cli/embedded/pki.py``). The components' token is generated at each start and
-never leaves the process.
+folder, readable by their owner only. If the admin's token is missing or damaged, a new one is generated and written to
+the kubeconfig. The keys are never generated again (``cli/embedded/pki.py``). The token of the components is generated
+at each start and never leaves the process.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _admin_token(data: Path, store_has_objects: bool) -> str:
     try:
         found = read_file(path)
     except FileProblem as problem:
-        raise FileProblem(f"{problem}; restore it from a copy, or remove it to have a new token made") from problem
+        raise FileProblem(f"{problem}; restore it from a copy, or remove it: a start creates a new token") from problem
     if found is not None and (existing := found.decode("latin-1").strip()) and _is_token(existing):
         make_private(path)
         return existing
@@ -80,12 +80,12 @@ def _admin_token(data: Path, store_has_objects: bool) -> str:
     try:
         write_file(path, f"{token}\n".encode(), 0o600)
     except OSError as problem:
-        raise FileProblem(f"{path} cannot be written: {problem.strerror}; make room on the disk") from problem
+        raise FileProblem(f"{path} cannot be written: {problem.strerror}; free disk space") from problem
     if found is not None or store_has_objects:
-        what = "was missing" if found is None else "was empty" if not found.strip() else "did not hold one token"
+        defect = "was missing" if found is None else "was empty" if not found.strip() else "did not hold one token"
         _log.warning(
-            "%s %s: a new token of the administrator was made; copies of the kubeconfig from before do not work",
-            *(path, what),
+            "%s %s: a new administrator token was generated; earlier copies of the kubeconfig do not work any more",
+            *(path, defect),
         )
     return token
 

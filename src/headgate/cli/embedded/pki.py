@@ -1,6 +1,7 @@
-"""The ``pki`` folder at a start: its keys are generated together, once, and never replaced while one of them exists.
+"""The ``pki`` folder of the data folder: the keys of the certificate authority and of service account tokens.
 
-Kubeconfigs, client certificates and service account tokens depend on them. In a folder with a store, a missing or
+All keys are generated together at the first start, and no key is replaced while one of them exists, because
+kubeconfigs, client certificates and service account tokens depend on them. If the store has objects, a missing or
 damaged key is an error. To get new keys, move the whole ``pki`` folder away.
 """
 
@@ -32,8 +33,8 @@ def open_pki(data: Path, host: str, *, store_has_objects: bool) -> tuple[Signing
             made = _make(folder, host)
             if store_has_objects:
                 _log.warning(
-                    "%s was missing: a new certificate authority and a new service account key were made; kubeconfigs, "
-                    "client certificates and service account tokens that were given out before do not work any more",
+                    "%s was missing: a new certificate authority and a new service account key were generated; earlier "
+                    "kubeconfigs, client certificates and service account tokens do not work any more",
                     folder,
                 )
             return made

@@ -1,14 +1,14 @@
-"""The API server of an embedded cluster: opens the store, writes the first objects, serves the socket, and stops in
-order.
+"""Starts the API server of an embedded cluster: it opens the store, writes the initial objects and serves the socket.
 
-The other components of the process (``cli/embedded/components.py``) use it through :class:`RunningServer` and a client
-in the same process: same requests, same checks, no socket.
+The other components of the process (``cli/embedded/components.py``) send their requests through
+:meth:`RunningServer.client`, without a socket. The server treats them like any other request.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import ipaddress
 import logging
 import platform
@@ -16,8 +16,9 @@ import socket
 import ssl
 import time
 import zoneinfo
-from collections.abc import AsyncGenerator, Callable, Coroutine
-from typing import Any, Final
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -35,19 +36,21 @@ from headgate.apiserver.io.certificate_files import Certificates, FileProblem, k
 from headgate.apiserver.io.event_expirer import EventExpirer
 from headgate.apiserver.io.http_server import SecureServing
 from headgate.apiserver.kinds.builtin import BUILTIN
+from headgate.apiserver.metrics import APIServerMetrics
 from headgate.apiserver.registry import resource_quota_usage
 from headgate.apiserver.registry.event_expiry import EventExpiryQueue
 from headgate.apiserver.request import messages
 from headgate.apiserver.state import ServerState
 from headgate.apiserver.watch.watcher import WatchCursor
-from headgate.capacity.kinds.definitions import FIRST_QUEUES
+from headgate.capacity.kinds.definitions import BUILTIN_QUEUES
 from headgate.capacity.names import QUEUES
 from headgate.cli.embedded import bootstrap
 from headgate.cli.embedded.admission import own_admission, policy_of
 from headgate.cli.embedded.cluster_options import ClusterOptions, StartupError
 from headgate.cli.embedded.credentials import ISSUER, AccessOptions, ServerCredentials, load_credentials
 from headgate.cli.embedded.pki import PKI, open_pki
-from headgate.cli.wiring.definitions import install_definitions, perform_requests
+from headgate.cli.wiring.definitions import install_definitions, install_gate_policies, perform_requests
+from headgate.cli.wiring.event_loop import run_in_background
 from headgate.cli.wiring.metrics import ProcessMetrics
 from headgate.client import installer
 from headgate.client.io.inprocess_transport import InProcessTransport
@@ -59,7 +62,7 @@ from headgate.quota.kinds.conversion import convert
 from headgate.quota.names import GROUP
 from headgate.store import Store
 from headgate.store.io.committer import Committer
-from headgate.store.io.database_file import StoreError
+from headgate.store.io.database_file import FILE, StoreError
 from headgate.store.io.journal import CommitFailed, Journal
 from headgate.store.item import Revision
 
@@ -78,7 +81,7 @@ def in_process(endpoint: APIServer, token: str, user_agent: str) -> InProcessTra
     return InProcessTransport(handle, {"authorization": f"Bearer {token}", "user-agent": user_agent})
 
 
-# An address of RFC 5737, for this server where a loopback address is not allowed.
+# A documentation address (RFC 5737). It represents this server in Endpoints, where a loopback address is not allowed.
 _PLACEHOLDER_ADDRESS: Final = "192.0.2.1"
 _QUEUE_COMPONENTS: Final = frozenset({"scheduler", "quota", "jobs"})
 """The components that need the queue kinds."""
@@ -112,19 +115,25 @@ async def serve(
     if log is not None:
         stack.callback(log.close)
     api = _make_api(options, store, credentials)
-    endpoint = APIServer(api, record=None if log is None else log.write)
-    committer = Committer(store, journal, publish=endpoint.publish)
+    size_bytes = functools.partial(data_bytes, options.data)
+    metrics = None if options.metrics_at is None else APIServerMetrics(store, size_bytes)
+    endpoint = APIServer(api, record=None if log is None else log.write, metrics=metrics)
+    committer = Committer(
+        store, journal, publish=endpoint.publish, ended=_ignore_commit if metrics is None else metrics.commit_ended
+    )
     endpoint.attach(committer)
     stack.push_async_callback(committer.close)
     stack.push_async_callback(endpoint.close)
     served = RunningServer(endpoint, store, credentials, certificates)
-    api.health.add("components", served.metrics.health.restarts.problem)
+    if metrics is not None:
+        served.metrics.health_registry.add_metrics_page(metrics.page)
+    api.health.add("components", served.metrics.health_registry.restarts.problem)
     if api.tracks_quota_usage:
-        resource_quota_usage.recount(api, timestamps.format_time(time.time()))
+        resource_quota_usage.recalculate_all(api, timestamps.format_time(time.time()))
         try:
             await committer.flush(store.applied)
         except CommitFailed as problem:
-            _log.warning("what ResourceQuotas count was not brought up to date: %s", problem)
+            _log.warning("the usage in the status of ResourceQuotas could not be updated: %s", problem)
     await _write_initial_objects(options, api, served, sock.getsockname()[1])
     server = _make_http_server(options, endpoint, sock, served.certificates)
     ticking = asyncio.create_task(committer.run_ticks())
@@ -138,15 +147,13 @@ async def serve(
     return served
 
 
-def run_in_background(stack: contextlib.AsyncExitStack, coroutine: Coroutine[Any, Any, None]) -> None:
-    """Runs the coroutine until the stack is closed."""
-    stack.push_async_callback(_cancel, asyncio.create_task(coroutine))
+def data_bytes(folder: Path) -> int:
+    """The size of the data file and of the files that SQLite keeps beside it."""
+    return sum(each.stat().st_size for each in folder.glob(f"{FILE}*") if each.is_file())
 
 
-async def _cancel(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+def _ignore_commit(took_s: float, changes: int, ok: bool) -> None:
+    """Commits are measured only if the metrics are served."""
 
 
 def _make_api(options: ClusterOptions, store: Store, credentials: ServerCredentials) -> ServerState:
@@ -170,7 +177,7 @@ def _make_api(options: ClusterOptions, store: Store, credentials: ServerCredenti
 
 
 async def _write_initial_objects(options: ClusterOptions, api: ServerState, served: RunningServer, port: int) -> None:
-    # The field manager of the initial objects in other clusters.
+    # kube-apiserver is the field manager of these objects in other clusters, too.
     client = served.client("kube-apiserver")
     today = timestamps.format_time(time.time()).partition("T")[0]
     # An unreachable webhook must not prevent the start, because then it could not be removed.
@@ -179,18 +186,20 @@ async def _write_initial_objects(options: ClusterOptions, api: ServerState, serv
         await bootstrap.reconcile_objects(client, default_policy(), reconcile)
         if options.components & _QUEUE_COMPONENTS:
             await _write_queues(served.client(installer.MANAGER))
+        if options.features.gate_ownership:
+            _raise_if_refused(await install_gate_policies(served.client(installer.MANAGER)))
 
 
 async def _write_queues(client: Transport) -> None:
     """Installs the queue kinds, also in a data folder of an older version."""
-    for done in await install_definitions(client, both=True):
+    for done in await install_definitions(client, serve_v1beta1=True):
         _raise_if_refused(done)
-    _raise_if_refused(await perform_requests(client, installer.create_missing(QUEUES, FIRST_QUEUES)))
+    _raise_if_refused(await perform_requests(client, installer.create_missing(QUEUES, BUILTIN_QUEUES)))
 
 
 def _raise_if_refused(result: object) -> None:
     if isinstance(result, installer.InstallRefused):
-        raise StartupError(f"cannot write the first objects: {result.text}")
+        raise StartupError(f"cannot write the initial objects: {result.text}")
 
 
 def _make_http_server(

@@ -5,17 +5,20 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 import click
 
 from headgate.client.io.credentials import find_rest_config
 from headgate.client.io.http_transport import HTTPTransport
+from headgate.client.io.patient_transport import PatientTransport
 from headgate.client.kubeconfig import RESTConfig
 from headgate.http.transport import HTTPRequest, HTTPResponse, Transport
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
+INTERRUPTED: Final = "interrupted; run the command again: it continues where it stopped"
+"""Of a command whose steps may be repeated."""
 
 
 def cluster_options(command: F) -> F:
@@ -31,17 +34,17 @@ def cluster_options(command: F) -> F:
 
 
 def namespace_options(command: F) -> F:
-    command = click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="In all namespaces.")(command)
+    command = click.option("-A", "--all-namespaces", "all_namespaces", is_flag=True, help="In all namespaces.")(command)
     return click.option("-n", "--namespace", default="", metavar="NS", help="The namespace. [default: the context's]")(
         command
     )
 
 
-def chosen_namespace(rest_config: RESTConfig, namespace: str, everywhere: bool) -> str:
+def chosen_namespace(rest_config: RESTConfig, namespace: str, all_namespaces: bool) -> str:
     """The namespace; empty for all namespaces."""
-    if namespace and everywhere:
+    if namespace and all_namespaces:
         raise click.UsageError("-n and -A exclude each other")
-    return "" if everywhere else namespace or rest_config.namespace
+    return "" if all_namespaces else namespace or rest_config.namespace
 
 
 def exit_with_error(command: str, text: str) -> NoReturn:
@@ -58,6 +61,13 @@ def rest_config_or_exit(command: str, kubeconfig: str, context: str) -> RESTConf
 
 @contextlib.asynccontextmanager
 async def connect(rest_config: RESTConfig) -> AsyncIterator[Transport]:
+    """For a command that ends; a component uses :func:`connect_component`."""
+    async with connect_component(rest_config) as transport:
+        yield PatientTransport(transport)
+
+
+@contextlib.asynccontextmanager
+async def connect_component(rest_config: RESTConfig) -> AsyncIterator[Transport]:
     transport = HTTPTransport(rest_config)
     try:
         yield transport

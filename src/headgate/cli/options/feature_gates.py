@@ -14,8 +14,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 _GATES: Final = "; ".join(f"{name}={str(on).lower()}" for name, on in gate_values(DEFAULTS).items())
 
 
-def _read(context: click.Context, parameter: click.Parameter, value: str) -> FeatureGates:
-    features = parse_feature_gates(value)
+def _read(context: click.Context, parameter: click.Parameter, value: str | FeatureGates) -> FeatureGates:
+    """Gates of the command line override single gates of the configuration file, which are the option's default."""
+    base = (context.default_map or {}).get(parameter.name or "", DEFAULTS)
+    features = value if isinstance(value, FeatureGates) else parse_feature_gates(value, base)
     if isinstance(features, str):
         raise click.BadParameter(features)
     problem = contradiction(features)
@@ -25,10 +27,11 @@ def _read(context: click.Context, parameter: click.Parameter, value: str) -> Fea
 
 
 def feature_gates_option(command: F) -> F:
-    """The command gets ``features``."""
+    """Adds the parameter ``features`` to a command."""
     return click.option(
         "--feature-gates",
         "features",
+        type=click.UNPROCESSED,
         default="",
         callback=_read,
         metavar="A=true,B=false",

@@ -14,38 +14,38 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def gating_options(command: F) -> F:
-    """The command gets ``gates_all`` and ``trusted_users``."""
+    """Adds the parameters ``gates_all_pods`` and ``trusted_users`` to a command."""
     command = click.option(
         "--trusted-user",
         "trusted_users",
         multiple=True,
         metavar="NAME",
-        help="A user that Headgate works as, who may write the proof that a pod was admitted. May be repeated.",
+        help="A user name of Headgate, which may write the annotation that marks a pod as admitted. May be repeated.",
     )(command)
     return click.option(
-        "--gate-all-pods",
-        "gates_all",
-        is_flag=True,
+        "--gate-all-pods/--no-gate-all-pods",
+        "gates_all_pods",
+        default=False,
         help=f'Gate all new pods, unless the annotation {OPT_IN} says "false".',
     )(command)
 
 
 def waiting_option(command: F) -> F:
-    """The command gets ``all_wait``."""
+    """Adds the parameter ``all_profiles_wait`` to a command."""
     return click.option(
-        "--wait-for-terminating",
-        "all_wait",
-        is_flag=True,
-        help="Pods of every profile wait for terminating pods that leave enough room, with a nominated node, before "
-        "they are called Unschedulable. Pods that use queues or have Kueue's quota always do.",
+        "--wait-for-terminating/--no-wait-for-terminating",
+        "all_profiles_wait",
+        default=False,
+        help="Pods of every profile get a nominated node and wait for its terminating pods, if those leave enough "
+        "capacity, before they become Unschedulable. Pods that use queues or have Kueue's quota always do.",
     )(command)
 
 
 def gated_events_option(command: F) -> F:
-    """The command gets ``gated_events``."""
+    """Adds the parameter ``gated_events_per_hour`` to a command."""
     return click.option(
         "--gated-pod-events",
-        "gated_events",
+        "gated_events_per_hour",
         type=click.IntRange(0, 1_000_000),
         default=GATED_EVENTS_PER_HOUR,
         show_default=True,
@@ -55,10 +55,10 @@ def gated_events_option(command: F) -> F:
 
 
 def groups_option(command: F) -> F:
-    """The command gets ``create_pod_groups``."""
+    """Adds the parameter ``create_pod_groups`` to a command."""
     return click.option(
-        "--podgroups-for-bare-pods",
+        "--podgroups-for-bare-pods/--no-podgroups-for-bare-pods",
         "create_pod_groups",
-        is_flag=True,
-        help="Make a PodGroup for each pod of a queue that names none, as Volcano does; it is deleted with its pod.",
+        default=False,
+        help="Create a PodGroup for each pod of a queue that names none, as Volcano does; it is deleted with its pod.",
     )(command)

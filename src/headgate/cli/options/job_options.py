@@ -9,49 +9,56 @@ from typing import Any, TypeVar
 
 import click
 
+from headgate.cli.options.config_text import decode_text, text_problems
+from headgate.cli.options.parsed_text import ParsedText
 from headgate.jobs.kinds.batch_job import BUILTIN_KINDS
 from headgate.jobs.kinds.custom import parse_kinds
 from headgate.jobs.kinds.job_kind import JobKind
-from headgate.jobs.settings import MANAGED_NAMESPACES, JobSettings, Release, parse_quota_release
+from headgate.jobs.settings import (
+    FRAMEWORKS,
+    MANAGED_NAMESPACES,
+    MIN_FORCE_DELETE_AFTER_S,
+    REPORT_TERMINATING_AFTER_S,
+    JobSettings,
+    Release,
+    parse_frameworks,
+    parse_quota_release,
+)
 from headgate.kube.labels import Selector, parse_selector
 from headgate.kube.pods.termination import MAX_TERMINATION_WAIT_S
-from headgate.kube.serializer.yaml_decoder import decode_yaml
 from headgate.kube.serializer.yaml_lines import field_lines
 from headgate.kube.timestamps import parse_duration
+from headgate.quota.api.pods_ready import WaitForPodsReady
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _selector(context: click.Context, parameter: click.Parameter, value: str) -> Selector:
-    read = parse_selector(value)
-    if isinstance(read, str):
-        raise click.BadParameter(read)
-    return read
-
-
-def _release(context: click.Context, parameter: click.Parameter, value: str) -> dict[str, Release]:
-    read = parse_quota_release(value)
-    if isinstance(read, str):
-        raise click.BadParameter(read)
-    return read
-
-
-def _seconds(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
-    if not value:
-        return None
-    nanos = parse_duration(value)
+def _seconds(text: str) -> float | str:
+    nanos = parse_duration(text)
     if isinstance(nanos, str) or nanos <= 0:
-        raise click.BadParameter(f"{value!r} is no time above zero: write one such as 5m or 90s")
+        return f"{text!r} is no time above zero: write one such as 5m or 90s"
     return nanos / 10**9
+
+
+def _force_delete_after(text: str) -> float | str | None:
+    seconds = _seconds(text) if text else None
+    if isinstance(seconds, float) and seconds < MIN_FORCE_DELETE_AFTER_S:
+        return f"{text!r} is too short: the clocks of nodes may differ; write at least {MIN_FORCE_DELETE_AFTER_S:g}s"
+    return seconds
+
+
+def _pods_ready(text: str) -> WaitForPodsReady | str | None:
+    seconds = _seconds(text) if text else None
+    if seconds is None or isinstance(seconds, str):
+        return seconds
+    return WaitForPodsReady(timeout_s=seconds, recovery_timeout_s=seconds)
 
 
 def read_kinds(text: bytes) -> tuple[JobKind, ...] | list[str]:
     """The kinds of a file, or its errors with line numbers."""
-    parsed = decode_yaml(text)
-    if parsed.error is not None:
-        return [f"this is neither YAML nor JSON: {parsed.error}"]
-    if parsed.duplicates:
-        return list(parsed.duplicates)
+    parsed = decode_text(text)
+    if problems := text_problems(text, parsed):
+        return [each.text if each.line is None else f"line {each.line}: {each.text}" for each in problems]
     read = parse_kinds(parsed.value)
     if isinstance(read, tuple):
         return read
@@ -60,34 +67,43 @@ def read_kinds(text: bytes) -> tuple[JobKind, ...] | list[str]:
     return [f"line {line}: {error}" for line, error in found]
 
 
-def _kinds(context: click.Context, parameter: click.Parameter, value: pathlib.Path | None) -> tuple[JobKind, ...]:
-    if value is None:
-        return ()
-    read = read_kinds(value.read_bytes())
-    if isinstance(read, list):
-        raise click.BadParameter("\n".join(f"{value}: {each}" for each in read))
-    return read
+class _KindsFile(click.Path):
+    """The kinds of a file. Kinds that the configuration file contains are read already."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, tuple):
+            return value
+        file = pathlib.Path(str(super().convert(value, param, ctx)))
+        read = read_kinds(file.read_bytes())
+        if isinstance(read, list):
+            self.fail("\n".join(f"{file}: {each}" for each in read), param, ctx)
+        return read
+
+
+def _no_kinds(context: click.Context, parameter: click.Parameter, value: Any) -> tuple[JobKind, ...]:
+    kinds: tuple[JobKind, ...] = value or ()
+    return kinds
 
 
 def kinds_option(command: F) -> F:
-    """The command gets ``kinds``."""
+    """Adds the parameter ``kinds`` to a command."""
     return click.option(
         "--job-kinds",
         "kinds",
-        type=click.Path(exists=True, dir_okay=False, path_type=pathlib.Path),
-        callback=_kinds,
+        type=_KindsFile(exists=True, dir_okay=False),
+        callback=_no_kinds,
         metavar="FILE",
         help="Further kinds of jobs that wait in queues, as YAML (docs/job-kinds.md).",
     )(command)
 
 
 def job_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The command gets ``job_settings``."""
+    """Adds the parameter ``job_settings`` to a command."""
 
     @click.option(
-        "--manage-jobs-without-queue-name",
+        "--manage-jobs-without-queue-name/--no-manage-jobs-without-queue-name",
         "manages_all",
-        is_flag=True,
+        default=False,
         help="Jobs and pods that name no queue wait for quota, too.",
     )
     @click.option(
@@ -95,23 +111,33 @@ def job_options(command: Callable[..., None]) -> Callable[..., None]:
         "namespaces",
         default=str(MANAGED_NAMESPACES),
         show_default=True,
-        callback=_selector,
+        type=ParsedText("selector", parse_selector),
         metavar="SELECTOR",
         help="Only jobs and pods in namespaces with these labels wait in queues.",
     )
     @click.option(
+        "--job-frameworks",
+        "frameworks",
+        default=",".join(FRAMEWORKS),
+        show_default=True,
+        type=ParsedText("list", parse_frameworks),
+        metavar="LIST",
+        help="The built-in kinds that wait in queues, by their names in Kueue's configuration.",
+    )
+    @click.option(
         "--quota-release",
         default="",
-        callback=_release,
+        type=ParsedText("list", parse_quota_release),
         metavar="KIND=WHEN,…",
-        help="When quota is free again: OnTerminating (the last pod was told to end) or OnTerminal (it has ended), for"
+        help="When quota is released: OnTerminating (its last pod begins to terminate) or OnTerminal (it has ended) for"
         " batch/job and pod. [default: for pods what the feature gate says, for jobs OnTerminating]",
     )
     @kinds_option
     @click.option(
         "--wait-for-pods-ready",
-        "pods_ready_s",
-        callback=_seconds,
+        "pods_ready",
+        default="",
+        type=ParsedText("duration", _pods_ready),
         metavar="DURATION",
         help="Evict a workload whose pods are not all ready this long after it was admitted (5m). [default: never]",
     )
@@ -120,24 +146,57 @@ def job_options(command: Callable[..., None]) -> Callable[..., None]:
         "max_wait_s",
         default=f"{MAX_TERMINATION_WAIT_S / 60:g}m",
         show_default=True,
-        callback=_seconds,
+        type=ParsedText("duration", _seconds),
         metavar="DURATION",
-        help="How long an admitted workload waits at most for pods that were told to end and still use its quota,"
-        " whatever their grace periods (docs/kueue.md).",
+        help="How long an admitted workload waits at most for terminating pods that still use its quota, regardless of"
+        " their grace periods (docs/kueue.md).",
+    )
+    @click.option(
+        "--report-terminating-pods-after",
+        "report_terminating_after_s",
+        default=f"{REPORT_TERMINATING_AFTER_S / 60:g}m",
+        show_default=True,
+        type=ParsedText("duration", _seconds),
+        metavar="DURATION",
+        help="How long after the end of its grace period a terminating pod whose quota is released is reported by an"
+        " Event and a metric (docs/kueue.md).",
+    )
+    @click.option(
+        "--force-delete-terminating-pods-after",
+        "force_delete_after_s",
+        default="",
+        type=ParsedText("duration", _force_delete_after),
+        metavar="DURATION",
+        help="Delete pods that still terminate on a Ready node without a grace period, this long after twice their"
+        " grace period, if they have the annotation kueue.x-k8s.io/safe-to-forcefully-delete: true (10m)."
+        " [default: never]",
     )
     @functools.wraps(command)
     def wrapped(
         *args: Any,
         manages_all: bool,
         namespaces: Selector,
+        frameworks: tuple[str, ...],
         quota_release: Mapping[str, Release],
         kinds: tuple[JobKind, ...],
-        pods_ready_s: float | None,
-        max_wait_s: float | None,
+        pods_ready: WaitForPodsReady | None,
+        max_wait_s: float,
+        report_terminating_after_s: float,
+        force_delete_after_s: float | None,
         **kwargs: Any,
     ) -> None:
-        wait_s = MAX_TERMINATION_WAIT_S if max_wait_s is None else max_wait_s
-        settings = JobSettings(manages_all, namespaces, quota_release, (*BUILTIN_KINDS, *kinds), pods_ready_s, wait_s)
+        builtin = tuple(each for each in BUILTIN_KINDS if each.integration in frameworks)
+        settings = JobSettings(
+            manages_all=manages_all,
+            namespaces=namespaces,
+            quota_release=quota_release,
+            kinds=(*builtin, *kinds),
+            pods_ready=pods_ready,
+            max_wait_s=max_wait_s,
+            frameworks=frozenset(frameworks),
+            report_terminating_after_s=report_terminating_after_s,
+            force_delete_after_s=force_delete_after_s,
+        )
         command(*args, job_settings=settings, **kwargs)
 
     return wrapped

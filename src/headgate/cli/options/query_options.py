@@ -13,6 +13,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def served_option(command: F) -> F:
+    """Adds the parameters ``served`` and ``gated`` to a command."""
+    command = click.option(
+        "--gated-scheduler-name",
+        "gated",
+        multiple=True,
+        metavar="NAME",
+        help="Pods of this scheduler are ungated by `headgate run --components gates`. May be repeated.",
+    )(command)
     return click.option(
         "--scheduler-name",
         "served",
@@ -31,5 +39,5 @@ def output_option(command: F) -> F:
         type=click.Choice(["text", "json"]),
         default="text",
         show_default=True,
-        help="How to print it.",
+        help="The output format.",
     )(command)

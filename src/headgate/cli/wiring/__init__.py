@@ -1,1 +1,1 @@
-"""Clients, controllers, the scheduler and metrics, put together for a command."""
+"""Builds controllers, the scheduler, webhooks and metrics for a command."""

@@ -1,9 +1,11 @@
-"""The event loop that long-running commands use."""
+"""The event loop that long-running commands use, and tasks that run beside their work."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -13,3 +15,14 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     except ImportError:
         return None
     return uvloop.new_event_loop
+
+
+def run_in_background(stack: contextlib.AsyncExitStack, coroutine: Coroutine[Any, Any, None]) -> None:
+    """Runs the coroutine until the stack is closed."""
+    stack.push_async_callback(_cancel, asyncio.create_task(coroutine))
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task

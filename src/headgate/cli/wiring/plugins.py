@@ -43,7 +43,7 @@ def find_plugins(registered: Iterable[EntryPoint] | None = None) -> InstalledPlu
         if counts[each.name] > 1:
             # Which one is found first depends on where the packages are installed, so none is used.
             problems.append(
-                f"plugin {each.name} of {_origin(each)} has the name of one of another package: uninstall one of them"
+                f"plugin {each.name} of {_origin(each)}: another package has a plugin of this name; uninstall one"
             )
             continue
         loaded = _load(each)

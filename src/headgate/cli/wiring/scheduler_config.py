@@ -1,7 +1,7 @@
-"""The text of a scheduler configuration: detects its kind and calls ``scheduling/config/``.
+"""Reads the text of a scheduler configuration: it detects the format and calls ``scheduling/config/``.
 
-Two kinds are detected by their content: a ``KubeSchedulerConfiguration``, and a ``volcano-scheduler.conf``, which may
-also be in the ConfigMap of Volcano. Such a conf names no scheduler: the caller provides the names.
+The formats are ``KubeSchedulerConfiguration`` and ``volcano-scheduler.conf``, the latter alone or in Volcano's
+ConfigMap. A ``volcano-scheduler.conf`` has no scheduler names: the caller provides them.
 """
 
 from __future__ import annotations
@@ -11,29 +11,19 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.kube.field_errors import FieldError, FieldErrorType, forbidden, invalid
+from headgate.cli.options.config_text import ConfigProblem, decode_text, parse_error, text_problems
+from headgate.kube.field_errors import FieldErrors, invalid
 from headgate.kube.serializer.json_decoder import ParsedBody
-from headgate.kube.serializer.yaml_decoder import decode_yaml
-from headgate.kube.serializer.yaml_lines import FieldLines, field_lines
+from headgate.kube.serializer.yaml_lines import field_lines
 from headgate.scheduling.config.plugin_registry import Registry
 from headgate.scheduling.config.queue_profile import queue_profile
-from headgate.scheduling.config.scheduler_configuration import parse_configuration
+from headgate.scheduling.config.scheduler_configuration import API_VERSION, KIND, parse_configuration
 from headgate.scheduling.config.types import KubeSchedulerConfiguration
 from headgate.scheduling.config.volcano_conf import DISTINGUISHING, VolcanoConfiguration, parse_volcano_conf
 from headgate.scheduling.framework.node_sampling import ALL
 
 _CONF_SUFFIX: Final = ".conf"
-_LINE_PREFIX: Final = "line "
-
-
-class ConfigProblem(msgspec.Struct, frozen=True):
-    """An error, and its line if that is known."""
-
-    error: FieldError
-    line: int | None = None
-
-    def at(self, file: object) -> str:
-        return f"{file}: {self.error}" if self.line is None else f"{file}:{self.line}: {self.error}"
+SCHEDULER_KIND: Final = f"{API_VERSION} {KIND}"
 
 
 def read_configuration(
@@ -41,18 +31,41 @@ def read_configuration(
 ) -> KubeSchedulerConfiguration | list[ConfigProblem]:
     """``names``: the schedulers of a file that names none. A duplicate field is an error, because one of the two would
     be ignored."""
-    parsed = decode_yaml(text)
+    parsed = decode_text(text)
     if parsed.error is not None:
-        return [ConfigProblem(_parse_error(parsed.error))]
+        return text_problems(text, parsed)
     if _is_conf(parsed.value):
-        return _read_volcano_conf(parsed, field_lines(text), names)
+        return _read_volcano_conf(text, parsed, registry, names)
     if _is_config_map(parsed.value):
-        return _read_config_map(parsed, field_lines(text), names)
+        return _read_config_map(text, parsed, registry, names)
     read = parse_configuration(parsed.value, registry)
-    duplicates = [ConfigProblem(_duplicate_field(each)) for each in parsed.duplicates]
+    problems = text_problems(text, parsed)
     if isinstance(read, KubeSchedulerConfiguration):
-        return duplicates or read
-    return [*duplicates, *(ConfigProblem(each) for each in read)]
+        return problems or read
+    return [*problems, *(ConfigProblem(each) for each in read)]
+
+
+def read_object(value: Any, registry: Registry, names: Sequence[str] = ()) -> KubeSchedulerConfiguration | FieldErrors:
+    """Reads a scheduler configuration that is an object in another file."""
+    if not _is_conf(value):
+        return parse_configuration(value, registry)
+    read = parse_volcano_conf(value, registry)
+    return _queue_profiles(read, names) if isinstance(read, VolcanoConfiguration) else read
+
+
+def is_scheduler_configuration(value: Any) -> bool:
+    """Whether the value is of one of the formats that :func:`read_configuration` reads, with or without errors."""
+    if _is_conf(value) or _is_config_map(value):
+        return True
+    group = API_VERSION.partition("/")[0]
+    return isinstance(value, dict) and (
+        value.get("kind") == KIND or str(value.get("apiVersion")).partition("/")[0] == group
+    )
+
+
+def _queue_profiles(read: VolcanoConfiguration, names: Sequence[str]) -> KubeSchedulerConfiguration:
+    profiles = tuple(queue_profile(name, read.conf) for name in names)
+    return KubeSchedulerConfiguration(profiles, percentage_of_nodes_to_score=ALL, remarks=read.remarks)
 
 
 def _is_conf(value: Any) -> bool:
@@ -64,31 +77,34 @@ def _is_config_map(value: Any) -> bool:
 
 
 def _read_volcano_conf(
-    parsed: ParsedBody, lines: FieldLines, names: Sequence[str]
+    text: bytes, parsed: ParsedBody, registry: Registry, names: Sequence[str]
 ) -> KubeSchedulerConfiguration | list[ConfigProblem]:
-    read = parse_volcano_conf(parsed.value)
-    problems = [ConfigProblem(error, _line_of(error)) for error in map(_duplicate_field, parsed.duplicates)]
+    lines = field_lines(text)
+    read = parse_volcano_conf(parsed.value, registry)
+    problems = text_problems(text, parsed)
     if not isinstance(read, VolcanoConfiguration):
         problems += [ConfigProblem(each, lines.line_of(each.path)) for each in read]
         return sorted(problems, key=lambda each: each.line or 0)
-    profiles = tuple(queue_profile(name, read.conf) for name in names)
-    return problems or KubeSchedulerConfiguration(profiles, percentage_of_nodes_to_score=ALL, remarks=read.remarks)
+    return problems or _queue_profiles(read, names)
 
 
 def _read_config_map(
-    parsed: ParsedBody, lines: FieldLines, names: Sequence[str]
+    text: bytes, parsed: ParsedBody, registry: Registry, names: Sequence[str]
 ) -> KubeSchedulerConfiguration | list[ConfigProblem]:
+    if problems := text_problems(text, parsed):
+        return problems
+    lines = field_lines(text)
     data = parsed.value.get("data")
     found = sorted(key for key in data if key.endswith(_CONF_SUFFIX)) if isinstance(data, dict) else []
-    text = data[found[0]] if len(found) == 1 else None
-    if not isinstance(text, str):
+    conf = data[found[0]] if len(found) == 1 else None
+    if not isinstance(conf, str):
         detail = f"must have exactly one text whose name ends in {_CONF_SUFFIX}, such as volcano-scheduler.conf"
         return [ConfigProblem(invalid("data", found, detail), lines.line_of("data"))]
     path = f"data.{found[0]}"
-    inner = decode_yaml(text.encode())
+    inner = decode_text(conf.encode())
     if inner.error is not None:
-        return [ConfigProblem(msgspec.structs.replace(_parse_error(inner.error), path=path), lines.line_of(path))]
-    read = _read_volcano_conf(inner, field_lines(text.encode()), names)
+        return [ConfigProblem(msgspec.structs.replace(parse_error(inner.error), path=path), lines.line_of(path))]
+    read = _read_volcano_conf(conf.encode(), inner, registry, names)
     if isinstance(read, KubeSchedulerConfiguration):
         return read
     first_line = lines.literals.get(path)
@@ -100,21 +116,3 @@ def _nested_problem(problem: ConfigProblem, path: str, first_line: int | None, l
     if problem.line is not None and first_line is not None:
         return ConfigProblem(problem.error, first_line - 1 + problem.line)
     return ConfigProblem(msgspec.structs.replace(problem.error, path=f"{path}: {problem.error.path}"), line)
-
-
-def _parse_error(error: str) -> FieldError:
-    return FieldError(FieldErrorType.INVALID, "", detail=f"this is neither YAML nor JSON: {error}")
-
-
-def _duplicate_field(message: str) -> FieldError:
-    """The message names the field for JSON (``duplicate field "a.b"``), and the line for YAML (``line 3: key "b"
-    …``)."""
-    if message.startswith(_LINE_PREFIX):
-        line, _, detail = message.partition(": ")
-        return forbidden(line, detail)
-    return forbidden(message.removeprefix("duplicate field ").strip('"'), "duplicate field")
-
-
-def _line_of(error: FieldError) -> int | None:
-    line = error.path.removeprefix(_LINE_PREFIX)
-    return int(line) if line != error.path and line.isdecimal() else None

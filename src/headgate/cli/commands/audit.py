@@ -1,0 +1,188 @@
+"""``headgate audit``: judges a live cluster, a recording or a store, and computes the bill."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+import yaml
+
+from headgate.audit.auditor import AuditResult, AuditSettings, audit
+from headgate.audit.prices import PriceTable, read_prices
+from headgate.audit.report import document, text_lines
+from headgate.cli.commands.record import read_seconds
+from headgate.cli.options.cluster_access import cluster_options, connect, exit_with_error, rest_config_or_exit
+from headgate.cli.options.data_folder import progress_line
+from headgate.cli.options.log_options import log_options
+from headgate.cli.options.query_options import output_option
+from headgate.client.kubeconfig import RESTConfig
+from headgate.http.transport import Unreachable
+from headgate.recording.changes import HistoryEvent
+from headgate.recording.history import Survey, ordered_changes, survey
+from headgate.recording.io.discovery import MissingRights, list_cluster
+from headgate.recording.io.recording_file import RecordingError, RecordingReader, is_recording
+from headgate.recording.io.store_file import read_store
+from headgate.recording.resources import BY_NAME, RECORDED
+from headgate.scheduling.config.queue_profile import QUEUE_SCHEDULERS
+
+_BROKEN: Final = 1
+_UNKNOWN: Final = 2
+_NOT_NEEDED: Final = "events"
+"""An audit of a live cluster does not read Events."""
+
+
+class _Outcome(msgspec.Struct, frozen=True):
+    result: AuditResult
+    found: Survey
+    damage: str = ""
+
+
+@click.command(short_help="Check every invariant of a cluster, a recording or a store, and compute the bill.")
+@click.argument("source", type=click.Path(path_type=Path), required=False)
+@click.option("--prices", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Prices (YAML).")
+@click.option(
+    "--stuck-after", default="10m", show_default=True, metavar="TIME", help="How long gates and quota may be left over."
+)
+@click.option(
+    "--starved-after",
+    default="1h",
+    show_default=True,
+    metavar="TIME",
+    help="How long a passed unit may wait.",
+)
+@click.option(
+    "--scheduler-name",
+    "served",
+    multiple=True,
+    default=sorted(QUEUE_SCHEDULERS),
+    show_default=True,
+    metavar="NAME",
+    help="Pods of this scheduler are in Volcano-style queues. May be repeated.",
+)
+@click.option("--strict", is_flag=True, help="Also exit with 1 if an invariant is only perhaps broken.")
+@click.option(
+    "--skip",
+    multiple=True,
+    type=click.Choice(sorted(BY_NAME)),
+    metavar="RESOURCE",
+    help="On a live cluster: do not read this resource. May be repeated.",
+)
+@output_option
+@cluster_options
+@log_options
+def command(
+    source: Path | None,
+    prices: Path | None,
+    stuck_after: str,
+    starved_after: str,
+    served: tuple[str, ...],
+    strict: bool,
+    skip: tuple[str, ...],
+    output: str,
+    kubeconfig: str,
+    context: str,
+) -> None:
+    """Judge SOURCE: a recording (headgate record), a data folder or backup of the embedded server (headgate up), or,
+    without SOURCE, the cluster as it is now.
+
+    A recording and a store are judged at every revision. A list of the cluster shows states only: which invariants are
+    broken now, not how it happened. What follows from missing states is never reported as certain.
+
+    The exit code is 0 if no invariant is broken, 1 if one is, and 2 if SOURCE cannot be read to its end.
+
+    \b
+    Example:
+      headgate audit week.hgr
+      headgate audit week.hgr --prices prices.yaml -o json | jq .bill
+      headgate audit .headgate
+      headgate audit
+    """
+    stuck_s, starved_s = _seconds("--stuck-after", stuck_after), _seconds("--starved-after", starved_after)
+    settings = AuditSettings(frozenset(served), stuck_s, starved_s, _prices(prices))
+    if source is None:
+        outcome = _audit_cluster(rest_config_or_exit("audit", kubeconfig, context), skip, settings)
+        name = "the cluster"
+    else:
+        outcome, name = _audit_file(source, settings), str(source)
+    result, found = outcome.result, outcome.found
+    if output == "json":
+        content = document(result, found, name, outcome.damage)
+        click.echo(msgspec.json.format(msgspec.json.encode(content)).decode())
+    else:
+        click.echo("\n".join((name, *text_lines(result, found, outcome.damage))))
+    if result.certain or (strict and result.findings):
+        sys.exit(_BROKEN)
+    if outcome.damage:
+        sys.exit(_UNKNOWN)
+
+
+def _seconds(option: str, text: str) -> float:
+    found = read_seconds(text)
+    if found is None:
+        raise click.UsageError(f"{option} {text}: write a time such as 10m, 1h or 1d")
+    return float(found)
+
+
+def _prices(path: Path | None) -> PriceTable:
+    if path is None:
+        return PriceTable()
+    try:
+        content: Any = yaml.safe_load(path.read_text())
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise click.UsageError(f"--prices {path}: {error}") from None
+    found = read_prices(content)
+    if isinstance(found, str):
+        raise click.UsageError(f"--prices {path}: {found}")
+    return found
+
+
+def _audit_cluster(rest_config: RESTConfig, skipped: Iterable[str], settings: AuditSettings) -> _Outcome:
+    now_s = time.time()
+    resources = [each for each in RECORDED if each.name not in skipped and each.name != _NOT_NEEDED]
+
+    async def read() -> list[HistoryEvent]:
+        async with connect(rest_config) as transport:
+            return await list_cluster(transport, resources, now_s)
+
+    try:
+        events = asyncio.run(read())
+    except Unreachable as problem:
+        exit_with_error("audit", str(problem))
+    except MissingRights as problem:
+        lines = "\n  ".join(problem.texts)
+        hint = "`headgate record --rights` prints a ClusterRole with all of them; --skip leaves a resource out"
+        exit_with_error("audit", f"the cluster cannot be judged:\n  {lines}\n{hint}")
+    found = msgspec.structs.replace(survey(lambda: events), skipped=tuple(skipped))
+    return _Outcome(audit(ordered_changes(lambda: events, found), settings, now_s), found)
+
+
+def _audit_file(path: Path, settings: AuditSettings) -> _Outcome:
+    damage = ""
+    try:
+        if path.is_file() and is_recording(path):
+            reader = RecordingReader(path)
+            found = survey(reader.events)
+            if not found.to_s and reader.damage is not None:
+                _fail(f"{path}: {reader.damage}")
+            result = audit(ordered_changes(reader.events, found), settings, found.to_s)
+            damage = "" if reader.damage is None else str(reader.damage)
+        elif path.exists():
+            events = list(read_store(path, progress_line("reading")))
+            found = survey(lambda: events)
+            result = audit(ordered_changes(lambda: events, found), settings, found.to_s)
+        else:
+            _fail(f"{path} does not exist: name a recording, a data folder or a backup")
+    except (RecordingError, OSError) as problem:
+        _fail(str(problem))
+    return _Outcome(result, found, damage)
+
+
+def _fail(text: str) -> Any:
+    click.echo(f"headgate audit: {text}", err=True)
+    sys.exit(_UNKNOWN)

@@ -1,0 +1,151 @@
+"""``headgate record``: watches a cluster, read-only, and writes its changes to a file."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import click
+
+from headgate.cli.options.cluster_access import cluster_options, connect_component, exit_with_error, rest_config_or_exit
+from headgate.cli.options.data_folder import size
+from headgate.cli.options.log_options import log_options
+from headgate.cli.wiring.yaml_output import dump_all
+from headgate.client.kubeconfig import RESTConfig
+from headgate.http.transport import Unreachable
+from headgate.kube.timestamps import human_duration
+from headgate.recording.io.discovery import MissingRights
+from headgate.recording.io.recorder import ClusterRecorder, RecorderStatus
+from headgate.recording.io.recording_file import RecordingError, RecordingWriter, name_key
+from headgate.recording.name_hashing import NameHasher
+from headgate.recording.resources import BY_NAME, RECORDED, RecordedResource, read_role
+
+_UNITS_S: Final = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+_DURATION: Final = re.compile(r"(?:\d+[dhms])+")
+_RIGHTS_HINT: Final = "`headgate record --rights` prints a ClusterRole with all of them; --skip leaves a resource out"
+
+
+def read_seconds(text: str) -> int | None:
+    """The seconds of ``7d``, ``1d12h`` or ``90s``; None for another text."""
+    if not _DURATION.fullmatch(text):
+        return None
+    return sum(int(number) * _UNITS_S[unit] for number, unit in re.findall(r"(\d+)([dhms])", text))
+
+
+@click.command(short_help="Record the changes of a cluster to a file, for audit and simulate.")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
+@click.option("--for", "duration", default="", metavar="TIME", help="Stop after this time: 7d, 12h, 30m, 1d12h.")
+@click.option("--hash-names", is_flag=True, help="Record hashes in place of names. Texts of messages are left out.")
+@click.option(
+    "--skip",
+    multiple=True,
+    type=click.Choice(sorted(BY_NAME)),
+    metavar="RESOURCE",
+    help="Leave this resource out, such as events. May be repeated.",
+)
+@click.option("--rights", is_flag=True, help="Print the ClusterRole that a recorder needs, and stop.")
+@cluster_options
+@log_options
+def command(
+    file: Path | None,
+    duration: str,
+    hash_names: bool,
+    skip: tuple[str, ...],
+    rights: bool,
+    kubeconfig: str,
+    context: str,
+) -> None:
+    """Watch pods, nodes, queues, PodGroups, Workloads and machines of a cluster, and append every change to FILE.
+
+    Nothing is written to the cluster. FILE grows by what changes. Ctrl-C stops the recorder in order; a recorder that
+    was killed loses at most the last seconds. With an existing FILE the recording continues, and the time between is
+    recorded as a gap. Environment variables, commands, images, volumes and data are never recorded.
+
+    With --hash-names the key of the hashes is in FILE.key: it is needed to continue, and not to read. Do not give it
+    away.
+
+    \b
+    Example:
+      headgate record week.hgr --for 7d
+      headgate record week.hgr --for 7d --hash-names
+      headgate record --rights | kubectl apply -f -
+      headgate audit week.hgr
+    """
+    resources = tuple(each for each in RECORDED if each.name not in skip)
+    if rights:
+        click.echo(dump_all([read_role(resources)]), nl=False)
+        return
+    if file is None:
+        raise click.UsageError("name the FILE to write")
+    duration_s = read_seconds(duration) if duration else 0
+    if duration_s is None:
+        raise click.UsageError(f"--for {duration}: write a time such as 7d, 12h, 30m or 1d12h")
+    rest_config = rest_config_or_exit("record", kubeconfig, context)
+    try:
+        writer = RecordingWriter(file, hashed=hash_names)
+    except RecordingError as problem:
+        exit_with_error("record", str(problem))
+    try:
+        hasher = NameHasher(name_key(file, is_new=writer.is_new)) if hash_names else None
+        asyncio.run(_record(rest_config, writer, resources, skip, hasher, duration_s))
+    except MissingRights as problem:
+        lines = "\n  ".join(problem.texts)
+        exit_with_error("record", f"nothing was recorded:\n  {lines}\n{_RIGHTS_HINT}")
+    except (RecordingError, Unreachable) as problem:
+        exit_with_error("record", str(problem))
+    finally:
+        with contextlib.suppress(RecordingError):
+            writer.close()
+
+
+async def _record(
+    rest_config: RESTConfig,
+    writer: RecordingWriter,
+    resources: tuple[RecordedResource, ...],
+    skipped: tuple[str, ...],
+    hasher: NameHasher | None,
+    duration_s: int,
+) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    if duration_s:
+        loop.call_later(duration_s, stop.set)
+    started_s = time.monotonic()
+    shown = False
+
+    def show(status: RecorderStatus) -> None:
+        nonlocal shown
+        line = _progress(status, writer, time.monotonic() - started_s, duration_s)
+        if sys.stderr.isatty():
+            click.echo(f"\r\x1b[K{line}", nl=False, err=True)
+        elif not shown and status.synced + status.absent == len(resources):
+            click.echo(line, err=True)
+            shown = True
+
+    async with connect_component(rest_config) as transport:
+        recorder = ClusterRecorder(transport, writer, resources, skipped=skipped, hasher=hasher)
+        await recorder.run(stop, show)
+    if sys.stderr.isatty():
+        click.echo("", err=True)
+    click.echo(f"{writer.path}: {_progress(recorder.status, writer, time.monotonic() - started_s, 0)}")
+
+
+def _progress(status: RecorderStatus, writer: RecordingWriter, elapsed_s: float, duration_s: int) -> str:
+    parts = [
+        f"recording since {human_duration(elapsed_s)}",
+        f"{status.changes} states, {status.deletions} deletions",
+        f"{status.synced} resources complete",
+        *([f"{status.absent} not served"] if status.absent else []),
+        size(writer.size_bytes),
+        *([f"{human_duration(max(duration_s - elapsed_s, 0))} left"] if duration_s else []),
+        *([f"last problem: {status.problem}"] if status.problem else []),
+    ]
+    return ", ".join(parts)

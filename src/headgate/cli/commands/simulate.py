@@ -1,0 +1,405 @@
+"""``headgate simulate``: runs a trace of jobs through the engines on a virtual clock, and compares variants."""
+
+from __future__ import annotations
+
+import hashlib
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import click
+import msgspec
+
+import headgate
+from headgate.capacity.names import QUEUES
+from headgate.cli.configuration.simulated import make_input
+from headgate.cli.options.log_options import log_options
+from headgate.cli.options.parsed_text import ParsedText
+from headgate.cli.wiring.scheduler import installed_plugins
+from headgate.cli.wiring.snapshot_files import read_documents
+from headgate.kube.timestamps import human_duration
+from headgate.quota.kinds.names import LOCAL_QUEUES
+from headgate.simulate.comparison import verdict_text
+from headgate.simulate.experiment import ExperimentOutput, Progress, output_of, run_experiment
+from headgate.simulate.generator import PROFILES, generate
+from headgate.simulate.job_objects import AdmissionRefused, Queueing
+from headgate.simulate.report import ReportHeader, report_html
+from headgate.simulate.simulation import JournalEntry, SimulationInput, SimulationStopped
+from headgate.simulate.snapshot import Snapshot, SnapshotError, read_snapshot
+from headgate.simulate.swf import SWFOptions, read_swf
+from headgate.simulate.trace import TraceError, TraceJob, read_trace, shaken, trace_lines
+from headgate.simulate.variants import DEFAULT, ONLY, SimulationFile, VariantError, read_file, settings_of, snapshot_of
+
+_PROGRESS_S: Final = 1.0
+_CHECKED_EACH: Final = 64
+_INTERRUPTED: Final = 130
+_UNITS_S: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+JobSource = Callable[[int], Iterable[TraceJob]]
+
+
+def _parse_duration(text: str) -> float | str:
+    """``30d``, ``12h``, ``90m`` or ``600s``."""
+    unit = _UNITS_S.get(text[-1:])
+    try:
+        value = float(text[:-1]) * unit if unit else -1.0
+    except ValueError:
+        value = -1.0
+    return value if value > 0 else f"{text!r} is not a duration: write 30d, 12h, 90m or 600s"
+
+
+@click.command(short_help="Run a trace of jobs through the engines on a virtual clock, and compare variants.")
+@click.option(
+    "--snapshot",
+    "snapshots",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    multiple=True,
+    metavar="FILE",
+    help="Nodes, queues and other objects, as YAML or JSON; several times for several files.",
+)
+@click.option(
+    "--trace",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="The jobs: one JSON object per line.",
+)
+@click.option(
+    "--swf",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="The jobs, in the Standard Workload Format.",
+)
+@click.option(
+    "--generate", "profile", type=click.Choice(sorted(PROFILES)), help="Generate jobs like those of a known cluster."
+)
+@click.option("--jobs", type=click.IntRange(min=1), help="How many jobs are generated.")
+@click.option("--days", type=click.FloatRange(min=0, min_open=True), help="Over how many days jobs are generated.")
+@click.option(
+    "--variants",
+    "file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Settings, and the variants to compare (kind Simulation of headgate.dev/v1alpha1).",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The first seed.")
+@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="How many seeds.")
+@click.option(
+    "--until",
+    type=ParsedText("duration", _parse_duration),
+    metavar="DURATION",
+    help="Stop at this virtual time, such as 30d. [default: when all jobs have ended]",
+)
+@click.option(
+    "--queueing",
+    type=click.Choice(["volcano", "kueue"]),
+    help="Which queues the jobs name, if the snapshot has both kinds.",
+)
+@click.option(
+    "--json",
+    "json_file",
+    type=click.Path(path_type=Path, allow_dash=True),
+    metavar="FILE",
+    help="Write the result as JSON; - is standard output.",
+)
+@click.option(
+    "--html", "html_file", type=click.Path(path_type=Path), metavar="FILE", help="Write the report as one HTML file."
+)
+@click.option(
+    "--journal", type=click.Path(path_type=Path), metavar="FILE", help="Write everything that happens, as JSON lines."
+)
+@click.option(
+    "--write-trace",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Only write the jobs of the first seed as a trace.",
+)
+@click.option(
+    "--progress/--no-progress", default=None, help="Show progress on standard error. [default: on a terminal]"
+)
+@log_options
+def command(
+    snapshots: tuple[Path, ...],
+    trace: Path | None,
+    swf: Path | None,
+    profile: str | None,
+    jobs: int | None,
+    days: float | None,
+    file: Path | None,
+    seed: int,
+    seeds: int,
+    until: float | None,
+    queueing: Queueing | None,
+    json_file: Path | None,
+    html_file: Path | None,
+    journal: Path | None,
+    write_trace: Path | None,
+    progress: bool | None,
+) -> None:
+    """Run a trace of jobs through the real engines on a virtual clock: when would each job run, and what would the
+    machines cost?
+
+    The snapshot has the nodes and queues, the trace the jobs. With --variants, the same jobs run once for each
+    variant: other limits, weights, policies, flavors, machines, prices, autoscaler settings, gates on and off. With
+    --seeds, all variants run with several traces, and differences have confidence intervals. The same input gives the
+    same output, byte for byte. Ctrl-C stops and writes nothing.
+
+    What is not simulated is refused; docs/simulate.md and docs/limits.md list it.
+
+    \b
+    Example:
+      headgate simulate --snapshot cluster.yaml --trace jobs.jsonl --html report.html
+      headgate simulate --snapshot cluster.yaml --generate helios --jobs 2000 --variants gates.yaml --seeds 10 \\
+        --html report.html --json result.json
+      headgate simulate --generate philly --jobs 500 --write-trace jobs.jsonl
+    """
+    try:
+        given_file = _read_simulation_file(file)
+        jobs_of, total = _job_source(given_file, trace, swf, profile, jobs, days, seed)
+        if write_trace is not None:
+            _write_lines(write_trace, trace_lines(jobs_of(seed)))
+            return
+        snapshot = _read_snapshots(snapshots)
+        kind = queueing or _queueing(snapshot)
+        inputs = _inputs(given_file, snapshot, kind, file.parent if file else Path(), until)
+        seed_list = tuple(range(seed, seed + seeds))
+        results = _run(inputs, seed_list, jobs_of, total, journal, _is_shown(progress))
+    except (TraceError, SnapshotError, VariantError, AdmissionRefused) as problem:
+        _exit(str(problem))
+    except SimulationStopped:
+        click.echo("headgate simulate: stopped; nothing is written", err=True)
+        sys.exit(_INTERRUPTED)
+    names = [*snapshots, *(each for each in (trace, swf, file) if each is not None)]
+    options = {"snapshot": snapshots, "trace": trace, "swf": swf, "generate": profile, "jobs": jobs, "days": days}
+    options |= {"variants": file, "seed": seed, "seeds": seeds, "until": until, "queueing": queueing}
+    header = ReportHeader(
+        _command_text(options), headgate.__version__, {each.name: _digest(each) for each in names}, seed_list
+    )
+    _write_output(output_of(header, results), json_file, html_file)
+
+
+def _exit(problem: str) -> NoReturn:
+    click.echo(f"headgate simulate: {problem}", err=True)
+    sys.exit(1)
+
+
+def _command_text(options: Mapping[str, Any]) -> str:
+    """The command, without the options that do not change the result."""
+    words = ["headgate simulate"]
+    for name, value in options.items():
+        listed = value if isinstance(value, tuple) else () if value is None else (value,)
+        words += [f"--{name} {each.name if isinstance(each, Path) else each}" for each in listed]
+    return " ".join(words)
+
+
+def _is_shown(progress: bool | None) -> bool:
+    return sys.stderr.isatty() if progress is None else progress
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+# Input
+
+
+def _read_simulation_file(file: Path | None) -> SimulationFile:
+    if file is None:
+        return DEFAULT
+    documents = read_documents(file)
+    if isinstance(documents, str):
+        raise VariantError(documents)
+    if len(documents) != 1:
+        raise VariantError(f"{file}: it has {len(documents)} documents, and must have one")
+    try:
+        return read_file(documents[0])
+    except VariantError as error:
+        raise VariantError(f"{file}: {error}") from error
+
+
+def _read_snapshots(files: Iterable[Path]) -> Snapshot:
+    documents: list[Any] = []
+    for each in files:
+        found = read_documents(each)
+        if isinstance(found, str):
+            raise SnapshotError(found)
+        documents += found
+    if not documents:
+        raise SnapshotError("--snapshot is required: a simulation needs queues")
+    return read_snapshot(documents)
+
+
+def _queueing(snapshot: Snapshot) -> Queueing:
+    has_volcano, has_kueue = bool(snapshot.of(QUEUES)), bool(snapshot.of(LOCAL_QUEUES))
+    if has_volcano and has_kueue:
+        raise SnapshotError("the snapshot has Queues of Volcano and LocalQueues of Kueue: say --queueing")
+    if not has_volcano and not has_kueue:
+        raise SnapshotError("the snapshot has no Queue of Volcano and no LocalQueue of Kueue")
+    return "kueue" if has_kueue else "volcano"
+
+
+def _inputs(
+    file: SimulationFile, snapshot: Snapshot, queueing: Queueing, folder: Path, until_s: float | None
+) -> dict[str, SimulationInput]:
+    plugins = installed_plugins(lambda problem: click.echo(f"headgate simulate: {problem}", err=True))
+    inputs: dict[str, SimulationInput] = {}
+    for variant in file.variants or (ONLY,):
+        settings = settings_of(file, variant)
+        made = make_input(settings, snapshot_of(snapshot, variant), queueing, plugins, folder, until_s)
+        if isinstance(made, str):
+            raise VariantError(f"variant {variant.name}: {made}")
+        for remark in made.remarks:
+            click.echo(f"headgate simulate: variant {variant.name}: {remark}", err=True)
+        inputs[variant.name] = made.given
+    return inputs
+
+
+def _job_source(
+    file: SimulationFile,
+    trace: Path | None,
+    swf: Path | None,
+    profile: str | None,
+    jobs: int | None,
+    days: float | None,
+    first_seed: int,
+) -> tuple[JobSource, int]:
+    """The jobs by seed, and their number. A trace is read once before the simulation, so that a wrong line is reported
+    at once."""
+    if sum(each is not None for each in (trace, swf, profile)) != 1:
+        raise TraceError("give exactly one of --trace, --swf and --generate")
+    if profile is not None:
+        options = msgspec.structs.replace(file.generator, profile=profile)
+        options = options if jobs is None else msgspec.structs.replace(options, jobs=jobs)
+        options = options if days is None else msgspec.structs.replace(options, days=days)
+        return lambda seed: generate(options, seed), options.jobs
+    if jobs is not None or days is not None:
+        raise TraceError("--jobs and --days are for --generate")
+
+    def read(on_left_out: Callable[[str], None] = lambda text: None) -> Iterator[TraceJob]:
+        source = trace or swf
+        assert source is not None
+        with source.open("rb") as lines:
+            try:
+                if trace is not None:
+                    yield from read_trace(lines)
+                else:
+                    section = file.swf
+                    options = SWFOptions(
+                        section.queue, section.queues, section.per_processor, section.processors_per_pod
+                    )
+                    yield from read_swf(lines, options, on_left_out)
+            except TraceError as error:
+                raise TraceError(f"{source}: {error}") from error
+
+    left_out: list[str] = []
+    total = sum(1 for _ in read(left_out.append))
+    if left_out:
+        click.echo(f"headgate simulate: {len(left_out)} jobs are left out; the first: {left_out[0]}", err=True)
+    return lambda seed: shaken(read(), seed) if seed != first_seed else read(), total
+
+
+# Run
+
+
+def _run(
+    inputs: dict[str, SimulationInput],
+    seeds: tuple[int, ...],
+    jobs_of: JobSource,
+    total_jobs: int,
+    journal: Path | None,
+    is_shown: bool,
+) -> Any:
+    stopped = False
+
+    def stop(number: int, frame: Any) -> None:
+        nonlocal stopped
+        stopped = True
+
+    shown = _ProgressLine(total_jobs) if is_shown else None
+    calls = 0
+
+    def on_progress(progress: Progress) -> bool:
+        nonlocal calls
+        calls += 1
+        if shown is not None and calls % _CHECKED_EACH == 0:
+            shown.update(progress)
+        return not stopped
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        if journal is None:
+            return run_experiment(inputs, seeds, jobs_of, on_progress)
+        partial = journal.with_name(f"{journal.name}.part")
+        try:
+            with partial.open("wb") as lines:
+                encode = msgspec.json.encode
+
+                def write(variant: str, seed: int, entry: JournalEntry) -> None:
+                    fields = {"variant": variant, "seed": seed, **msgspec.structs.asdict(entry)}
+                    lines.write(encode(fields) + b"\n")
+
+                results = run_experiment(inputs, seeds, jobs_of, on_progress, write)
+            partial.replace(journal)
+            return results
+        finally:
+            partial.unlink(missing_ok=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if shown is not None:
+            shown.clear()
+
+
+class _ProgressLine:
+    """One line on standard error: how much is done, and how long the rest will take at the present rate."""
+
+    def __init__(self, total_jobs: int) -> None:
+        self._total_jobs = max(total_jobs, 1)
+        self._started_s = self._shown_s = time.monotonic()
+        self._width = 0
+
+    def update(self, progress: Progress) -> None:
+        now_s = time.monotonic()
+        if now_s - self._shown_s < _PROGRESS_S:
+            return
+        self._shown_s = now_s
+        share = (progress.done + min(progress.ended_jobs / self._total_jobs, 1.0)) / progress.total
+        left = human_duration((now_s - self._started_s) * (1 - share) / share) if share else "?"
+        text = (
+            f"{share:4.0%}  {progress.variant}, seed {progress.seed}: {progress.ended_jobs} of {self._total_jobs} jobs,"
+            f" virtual time {human_duration(progress.virtual_s)}, time left {left}"
+        )
+        click.echo(f"\r{text:<{self._width}}", nl=False, err=True)
+        self._width = len(text)
+
+    def clear(self) -> None:
+        if self._width:
+            click.echo(f"\r{'':<{self._width}}\r", nl=False, err=True)
+
+
+# Output
+
+
+def _write_lines(file: Path, lines: Iterable[bytes]) -> None:
+    try:
+        with file.open("wb") as opened:
+            opened.writelines(lines)
+    except OSError as error:
+        _exit(f"{file}: {error.strerror}")
+
+
+def _write_output(output: ExperimentOutput, json_file: Path | None, html_file: Path | None) -> None:
+    if html_file is not None:
+        text = report_html(output.header, output.variants, output.comparison)
+        _write_lines(html_file, [text.encode()])
+    if json_file is not None:
+        encoded = msgspec.json.format(msgspec.json.encode(output, order="deterministic"), indent=1) + b"\n"
+        if str(json_file) == "-":
+            sys.stdout.buffer.write(encoded)
+            return
+        _write_lines(json_file, [encoded])
+    click.echo(verdict_text(output.variants, output.comparison))
+    for each in output.variants:
+        jobs = each.results[0].jobs
+        if jobs.ended < jobs.submitted:
+            click.echo(f"{each.name}: {jobs.submitted - jobs.ended} of {jobs.submitted} jobs did not end")
