@@ -10,7 +10,7 @@ import msgspec
 from headgate.capacity.api.stamp import Stamp
 from headgate.capacity.api.task import TaskInfo
 from headgate.capacity.conf import DEFAULTS, SchedulerConf
-from headgate.capacity.engine import Grant, QueueEngine, WaitReason
+from headgate.capacity.engine import Grant, QueueEngine, QueuePlugins, WaitReason
 from headgate.capacity.names import GATE
 from headgate.kube import quantity
 from headgate.kube.resource_amounts import units
@@ -37,11 +37,16 @@ def a_queue(
     capability: Mapping[str, Any] | None = None,
     state: str = "Open",
     created_s: float = 0,
+    annotations: Mapping[str, str] | None = None,
     **spec: Any,
 ) -> Wire:
     limits = dict(capability or {}) | ({} if cpu is None else {"cpu": cpu})
     return {
-        "metadata": {"name": name, "creationTimestamp": format_time(created_s)},
+        "metadata": {
+            "name": name,
+            "creationTimestamp": format_time(created_s),
+            **({"annotations": dict(annotations)} if annotations else {}),
+        },
         "spec": {
             **({"parent": parent} if parent else {}),
             **({"capability": limits} if limits else {}),
@@ -86,8 +91,10 @@ def stamped(task: TaskInfo, queue: str, at: str = "2026-01-01T00:00:00.000000Z")
 class Queues:
     """A QueueEngine with objects; its methods take names of pods instead of uids."""
 
-    def __init__(self, *objects: Wire | TaskInfo, conf: SchedulerConf = DEFAULTS) -> None:
-        self.engine = QueueEngine(conf)
+    def __init__(
+        self, *objects: Wire | TaskInfo, conf: SchedulerConf = DEFAULTS, plugins: QueuePlugins | None = None
+    ) -> None:
+        self.engine = QueueEngine(conf, plugins)
         self.now_s = 1_000_000.0
         self.engine.namespace_applied({"metadata": {"name": "ns"}})
         self.apply(*objects)
@@ -102,9 +109,14 @@ class Queues:
                 self.engine.queue_applied(each)
 
     def admit(self, max_pods: int = 1_000) -> list[str]:
-        """The names of the granted pods, in order."""
+        """The names of the granted pods, in order. The stamps of promises that end are removed at once."""
         self.now_s += 1
-        return names(self.engine.admit(self.now_s, max_pods))
+        granted = names(self.engine.admit(self.now_s, max_pods))
+        while ending := self.engine.promises_to_end():
+            for uid in ending:
+                self.engine.revocation_confirmed(uid)
+            granted += names(self.engine.admit(self.now_s, max_pods - len(granted)))
+        return granted
 
     def wait_reason(self, name: str) -> WaitReason | None:
         wait = self.engine.peek_wait_reason(f"u-{name}")

@@ -70,10 +70,8 @@ def a_framework(cluster: surroundings.Cluster, **profile: Any) -> Framework:
 
 
 class Cluster:
-    """A matrix and a cycle over it, driven by wire objects; ``profile`` as in a configuration document.
-
-    Unless it ``preempts``, nobody looks for a way out when a pod fits nowhere.
-    """
+    """A node matrix and a scheduling cycle over it, driven by wire objects; ``profile`` as in a configuration document.
+    Only if ``preempts`` is set, PostFilter plugins run for a pod that fits on no node."""
 
     def __init__(
         self,

@@ -2,15 +2,18 @@
 
 `HEADGATE_COMPARE=real,real` compares a real server with another real one: that must find nothing and shows that the
 comparison itself is sound. `HEADGATE_REQUIRE_KUBE=1` turns absent binaries from a skip into a failure, and so do
-`HEADGATE_REQUIRE_KARPENTER=1` and `HEADGATE_REQUIRE_KUEUE=1`; `.ci/run` sets all three. Each xdist worker has its own
-servers. A run prints how often each allowed difference was met, on all workers together, and fails if one was met too
-often; a full run also fails if one was never met (`real/allowed_differences.py`).
+`HEADGATE_REQUIRE_KARPENTER=1`, `HEADGATE_REQUIRE_KUEUE=1`, `HEADGATE_REQUIRE_HELM=1`, `HEADGATE_REQUIRE_NEWEST=1`,
+`HEADGATE_REQUIRE_PROMETHEUS=1` and `HEADGATE_REQUIRE_ROOTFS=1`; `.ci/run` sets all of them. Each xdist worker has its
+own servers. A run prints how
+often each allowed difference was met, on all workers together, and fails if one was met too often; a full run also
+fails if one was never met (`real/allowed_differences.py`).
 """
 
 from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,10 +22,14 @@ from typing import Any
 import pytest
 
 from harness.allowances import exceeded, summary_lines, unmet
+from harness.container_image import HOW_TO_GET_THE_ROOTFS, rootfs_folder
 from harness.embedded_server import EmbeddedServer
+from harness.helm import HOW_TO_GET_HELM, helm_program
 from harness.karpenter import HOW_TO_GET_IT, karpenter_folder
+from harness.kubernetes_versions import HOW_TO_GET_VERSIONS, NEWEST, VERSIONS, version_folder
 from harness.kueue import HOW_TO_GET_KUEUE, kueue_folder
 from harness.processes import Process
+from harness.prometheus import HOW_TO_GET_PROMETHEUS, prometheus_folder
 from harness.real_server import HOW_TO_GET_THEM, RealServer, binaries
 from harness.server import Server
 from harness.server_pair import ServerPair, report_path
@@ -31,11 +38,19 @@ from real.allowed_differences import ALLOWED, DRAWN
 # Less garbage collection in the real programs: a start of kube-apiserver takes 1.2 s of CPU time instead of 1.9 s.
 os.environ.setdefault("GOGC", "800")
 os.environ.setdefault("GOMEMLIMIT", "1GiB")
+# A shell starts background commands with SIGINT ignored, and the programs of tests would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ["harness.memory_folder", "harness.orphans", "harness.tiers", "harness.timing"]
 ABSENT = "the real Kubernetes binaries are absent"
 KARPENTER_ABSENT = "the real Karpenter is absent"
 KUEUE_ABSENT = "the real Kueue is absent"
+HELM_ABSENT = "Helm is absent"
+PROMETHEUS_ABSENT = "Prometheus is absent"
+ROOTFS_ABSENT = "the root file systems for the image are absent"
+VERSION_ABSENT = "a control plane of Kubernetes is absent"
+ALL_ABSENT = (ABSENT, KARPENTER_ABSENT, KUEUE_ABSENT, HELM_ABSENT, PROMETHEUS_ABSENT, ROOTFS_ABSENT, VERSION_ABSENT)
 HERE = Path(__file__).parent
 CONTROLLERS = (
     "resourcequota-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,"
@@ -53,6 +68,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--random-patches", action="store_true", help="draw other patches on every run")
     group.addoption("--placements", type=int, help="drawn clusters to put to both schedulers")
     group.addoption("--random-placements", action="store_true", help="draw other clusters on every run")
+    group.addoption(
+        "--kubernetes",
+        default=NEWEST,
+        help="minor versions for the smoke suite, separated by commas, or all; the default is the newest",
+    )
     group.addoption("--placement-case", type=int, help="the number of one drawn cluster, to see it again")
 
 
@@ -71,7 +91,7 @@ def _required(folder: Path | None, variable: str, complaint: str) -> Path:
     if folder is None:
         if os.environ.get(variable) == "1":
             pytest.fail(f"{complaint} ({variable}=1)", pytrace=False)
-        pytest.skip(complaint)  # never in `.ci/run`, which requires all three (see above)
+        pytest.skip(complaint)  # never in `.ci/run`, which requires all of them (see above)
     return folder
 
 
@@ -88,6 +108,37 @@ def karpenter_binaries() -> Path:
 @pytest.fixture(scope="session")
 def kueue_binaries() -> Path:
     return _required(kueue_folder(), "HEADGATE_REQUIRE_KUEUE", f"{KUEUE_ABSENT}: {HOW_TO_GET_KUEUE}")
+
+
+@pytest.fixture(scope="session")
+def helm_binary() -> Path:
+    return _required(helm_program(), "HEADGATE_REQUIRE_HELM", f"{HELM_ABSENT}: {HOW_TO_GET_HELM}")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "kubernetes_binaries" in metafunc.fixturenames:
+        asked = metafunc.config.getoption("--kubernetes")
+        metafunc.parametrize("kubernetes_binaries", VERSIONS if asked == "all" else asked.split(","), indirect=True)
+
+
+@pytest.fixture(scope="session")
+def kubernetes_binaries(
+    request: pytest.FixtureRequest, kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """A folder with the control plane of a version of Kubernetes, and etcd and kubectl of `make kube`."""
+    folder = version_folder(request.param, kube_binaries, tmp_path_factory.mktemp("programs"))
+    return _required(folder, "HEADGATE_REQUIRE_NEWEST", f"{VERSION_ABSENT}, {request.param}: {HOW_TO_GET_VERSIONS}")
+
+
+@pytest.fixture(scope="session")
+def prometheus_programs() -> Path:
+    folder = prometheus_folder()
+    return _required(folder, "HEADGATE_REQUIRE_PROMETHEUS", f"{PROMETHEUS_ABSENT}: {HOW_TO_GET_PROMETHEUS}")
+
+
+@pytest.fixture(scope="session")
+def image_rootfs() -> Path:
+    return _required(rootfs_folder(), "HEADGATE_REQUIRE_ROOTFS", f"{ROOTFS_ABSENT}: {HOW_TO_GET_THE_ROOTFS}")
 
 
 @pytest.fixture(scope="session")
@@ -158,7 +209,7 @@ def governed(
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
     report = yield
     because = report.longrepr[2] if report.skipped and isinstance(report.longrepr, tuple) else ""
-    if any(absent in because for absent in (ABSENT, KARPENTER_ABSENT, KUEUE_ABSENT)):
+    if any(absent in because for absent in ALL_ABSENT):
         # One place for all of them, so that the summary says it in one line.
         report.longrepr = (str(HERE / "conftest.py"), 1, because)
     servers = getattr(item, "funcargs", {})

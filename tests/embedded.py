@@ -106,7 +106,7 @@ class Embedded:
         )
         if compiled_by is not None:
             self.api._catalog._table = compiled_by.api.kinds
-            self.api._catalog._definitions |= compiled_by.api._catalog._definitions
+            self.api._catalog._crds |= compiled_by.api._catalog._crds
             self.api._catalog._seen = compiled_by.api._catalog._seen
         self.epoch_s = 1_700_000_000.0
         self.disk_error: str | None = None

@@ -157,6 +157,8 @@ def template_gates(kind: str) -> Iterator[DoorCase]:
         yield new(kind, f"a good {word} in the template", template={"annotations": {key: "example.com/a"}})
         text = wrong(f"spec.template.{at_key}", bad, PATH)
         yield new(kind, f"a bad {word} in the template", text, template={"annotations": {key: bad}})
+        later = {"spec": {"template": noted(bad, key)}}
+        yield changed(kind, f"a bad {word} comes into the template", later, text)
 
 
 def copied_gates() -> Iterator[DoorCase]:
@@ -169,6 +171,7 @@ def copied_gates() -> Iterator[DoorCase]:
         copies = {"deployment.kubernetes.io/desired-replicas": "1"}
         late = noted("example.com/a", key)
         yield changed("ReplicaSet", f"{word} is copied to a ReplicaSet", late, annotations=copies)
+        yield new("ReplicaSet", f"a bad {word} is copied to a new ReplicaSet", annotations={**copies, key: "no domain"})
 
 
 def names_of_all(kind: str) -> Iterator[DoorCase]:

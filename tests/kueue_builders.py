@@ -11,6 +11,7 @@ Wire = dict[str, Any]
 Limits = tuple[int, int | None, int | None] | int
 """Nominal quota, borrowing limit, lending limit; or the first alone."""
 
+_POD_FIELDS = ("tolerations", "nodeSelector", "affinity", "terminationGracePeriodSeconds")
 START_S = 1_700_000_000.0
 
 
@@ -43,8 +44,11 @@ def _quota(resource: str, limits: Limits) -> Wire:
 
 
 def a_cluster_queue(name: str = "cq", *listed: Mapping[str, Mapping[str, Limits]], **spec: Any) -> Wire:
+    """``annotations`` in ``spec`` are those of the object."""
+    annotations = spec.pop("annotations", None)
+    metadata = {"name": name, **({"annotations": dict(annotations)} if annotations else {})}
     resources = groups(*(listed or ({"default": {"cpu": 10}},)))
-    return {"metadata": {"name": name}, "spec": {"resourceGroups": resources, "namespaceSelector": {}, **spec}}
+    return {"metadata": metadata, "spec": {"resourceGroups": resources, "namespaceSelector": {}, **spec}}
 
 
 def a_cohort(name: str, parent: str = "", *listed: Mapping[str, Mapping[str, Limits]]) -> Wire:
@@ -57,7 +61,7 @@ def a_local_queue(name: str = "lq", cluster_queue: str = "cq", namespace: str = 
 
 
 def a_pod_set(name: str = "main", count: int = 1, requests: Mapping[str, Any] | None = None, **more: Any) -> Wire:
-    pod = {key: more.pop(key) for key in ("tolerations", "nodeSelector", "affinity") if key in more}
+    pod = {key: more.pop(key) for key in _POD_FIELDS if key in more}
     wanted = {resource: str(amount) for resource, amount in (requests or {"cpu": "1"}).items()}
     container = {"name": "c", "resources": {"requests": wanted}}
     return {"name": name, "count": count, "template": {"spec": {"containers": [container], **pod}}, **more}

@@ -46,12 +46,12 @@ class Large(msgspec.Struct, frozen=True):
 
 
 def _filled(item: Callable[[int], Any], whole: Callable[[list[Any]], Any], limit: int) -> bytes:
-    """As many items as the limit leaves room for."""
+    """As many items as the limit allows."""
     size, items = 0, list[Any]()
     while size < limit - _LEFT:
         items.append(item(len(items)))
-        size += len(json.dumps(items[-1], separators=(",", ":"))) + 1
-    return json.dumps(whole(items), separators=(",", ":")).encode()
+        size += len(msgspec.json.encode(items[-1])) + 1
+    return msgspec.json.encode(whole(items))
 
 
 def _named(**metadata: Any) -> Object:

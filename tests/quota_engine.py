@@ -9,9 +9,11 @@ from typing import Any
 from headgate.kube.resource_amounts import as_text
 from headgate.kube.timestamps import format_time
 from headgate.quota.api.quota_reservation import reservation_text
-from headgate.quota.api.workload import AdmissionCheckState
+from headgate.quota.api.workload import AdmissionCheckState, Workload, read_workload
+from headgate.quota.controller.activation_writes import activation_write
 from headgate.quota.effects import (
     Admit,
+    ConsumeActivationLabels,
     Deactivate,
     Effect,
     EmitWorkloadEvent,
@@ -70,7 +72,7 @@ class Api:
         return self._put("workload", f"ns/{wire['metadata']['name']}", wire)
 
     def change(self, name: str, change: Callable[[Wire], Any]) -> list[Effect]:
-        """Somebody else writes to a workload."""
+        """Another client writes to a workload."""
         wire = copy.deepcopy(self.objects["workload", f"ns/{name}"])
         change(wire)
         return self._put("workload", f"ns/{name}", wire)
@@ -228,6 +230,17 @@ class Api:
                 status["admissionChecks"] = [_check(each) for each in effect.checks]
             case Deactivate():
                 wire["spec"]["active"] = False
+            case ConsumeActivationLabels():
+                self._consume_labels(wire, effect.is_enabled)
+
+    def _consume_labels(self, wire: Wire, is_enabled: bool) -> None:
+        workload = read_workload(wire)
+        assert isinstance(workload, Workload)
+        write = activation_write(wire, workload, is_enabled)
+        wire["spec"].update(write.spec)
+        for field, changes in write.metadata.items():
+            merged = {**wire["metadata"].get(field, {}), **changes}
+            wire["metadata"][field] = {key: value for key, value in merged.items() if value is not None}
 
     def _find(self, wire: Wire, type_: str) -> Wire | None:
         return next((each for each in wire["status"].get("conditions", []) if each["type"] == type_), None)

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from headgate.quota.api.cluster_queue import ClusterQueue, read_cluster_queue
-from headgate.quota.api.cohort import Cohort, read_cohort
 from headgate.quota.api.quota_reservation import QuotaHolder
 from headgate.quota.api.resource_flavor import ResourceFlavor, read_flavor
+from headgate.quota.api.resource_groups import Cohort, read_cohort
 from headgate.quota.api.workload import Workload, read_workload
 from headgate.quota.cache.quota_ledger import QuotaLedger
 from headgate.quota.cycle.nomination import Nomination, nominate
@@ -69,5 +69,5 @@ class Book:
         return nominate(self.book, self.queues[queue], self.flavors, workload, workload.created_s, tried)
 
     def victims(self, queue: str, **more: Any) -> list[tuple[str, str]]:
-        """Who has to go for a workload, and why."""
+        """The workloads that are evicted for a workload, and why."""
         return [(each.holder.key, each.reason) for each in self.nominate(queue, **more).targets]

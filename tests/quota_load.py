@@ -100,7 +100,7 @@ def reserved_at_s(tick: int) -> float:
 
 
 class Decided(msgspec.Struct, frozen=True):
-    """Who got quota, and who has to go; by name."""
+    """The workloads that got quota, and those that were evicted; by name."""
 
     admitted: frozenset[str]
     evicted: frozenset[str]
@@ -119,7 +119,7 @@ class Decider(Protocol):
 
 
 class Outcome:
-    """What a load came to: who was admitted and evicted in which tick, by name."""
+    """The result of a load: the workloads that were admitted and evicted in each tick, by name."""
 
     def __init__(self) -> None:
         self.admitted: dict[int, Counter[str]] = {}

@@ -10,29 +10,41 @@ from dataclasses import dataclass
 
 READER = "kube-system/headgate-reader"
 GATES = "kube-system/headgate-gates"
+HOLD = "kube-system/headgate-hold"
+RECORD = "kube-system/headgate-record"
 INSTALL = "kube-system/headgate-install"
 SCHEDULER = "kube-system/headgate-scheduler"
 QUOTA = "kube-system/headgate-quota"
 CONTROLLERS = "kube-system/headgate-controllers"
+GATES_ONLY = "headgate-system/headgate-gates-only"
 WEBHOOKS = "headgate-system/headgate"
 """Of webhook-rights.yaml, and with combined-rights.yaml of several components in one process."""
 
-NO_RIGHTS = ("annotations", "backup", "restore", "check", "config check", "demo", "up")
+NO_RIGHTS = (
+    *("annotations", "backup", "restore", "check", "config check", "config docs", "demo", "simulate", "up"),
+    *("audit .headgate", "audit week.hgr", "record --rights"),
+)
 """They work on files, or start a cluster of their own."""
+
+ADMINISTRATOR = ("install", "uninstall")
+"""A cluster administrator types them: `tests/real/test_install.py` and `tests/real/test_install_page.py` do."""
 
 
 @dataclass(frozen=True)
 class Case:
     """`words`: what is typed after `headgate`, with names of what the test has made; empty: as documented. FILES are
-    `{volcano}` (a volcano-scheduler.conf), `{scheduler}` (a KubeSchedulerConfiguration) and `{kinds}` (of jobs)."""
+    `{volcano}` (a volcano-scheduler.conf), `{scheduler}` (a KubeSchedulerConfiguration), `{headgate}` and
+    `{kueue}` (a Configuration of each), `{kinds}` (of jobs), and `{folder}` (an empty one)."""
 
     account: str
     words: str = ""
 
 
 _SERVICE = "--webhook-service headgate-system/headgate"
+_GATES_ON = "FailureRecoveryPolicy=true,SchedulingGatedBy=true,ActivationLabels=true"
 
 CASES = {
+    "headgate audit": Case(RECORD),
     "headgate explain": Case(READER, "explain workload held"),
     "headgate explain job NAME": Case(READER, "explain job idle"),
     "headgate explain job needs-data": Case(READER, "explain job needs-data"),
@@ -41,16 +53,27 @@ CASES = {
     "headgate explain pod large -n teams": Case(READER, "explain pod large -n teams"),
     "headgate explain pod nightly": Case(READER, "explain pod unschedulable"),
     "headgate explain pod pod-3": Case(READER, "explain pod unschedulable"),
+    "headgate explain pod second": Case(READER, "explain pod gated"),
     "headgate explain pod spark-pi-exec-5": Case(READER, "explain pod gated"),
+    "headgate explain pod train-1": Case(READER, "explain pod gated"),
+    "headgate explain pod NAME": Case(READER, "explain pod gated"),
     "headgate gates lift NAME -l SELECTOR": Case(GATES, "gates lift example.com/other -l lift=me"),
     "headgate gates lift example.com/dependency-ready --all -A": Case(GATES),
     "headgate gates lift example.com/dependency-ready --all -A --dry-run": Case(GATES),
     "headgate gates list -A": Case(READER),
     "headgate gates list -n default": Case(READER),
+    "headgate hold": Case(HOLD, "hold job/idle --wait 0"),
+    "headgate hold train -n team-a": Case(HOLD, "hold train -n team-a --wait 0"),
     "headgate install-crds": Case(INSTALL),
     "headgate queues": Case(READER),
+    "headgate queues --gated-scheduler-name default-scheduler": Case(READER),
+    "headgate record": Case(RECORD, "record {folder}/a.hgr --for 3s"),
+    "headgate record week.hgr --for 7d": Case(RECORD, "record {folder}/week.hgr --for 3s"),
+    "headgate resume": Case(HOLD, "resume idle --wait 0"),
+    "headgate resume train -n team-a": Case(HOLD, "resume train -n team-a --wait 0"),
     "headgate run": Case(SCHEDULER),
     "headgate run --components controllers": Case(CONTROLLERS),
+    f"headgate run --components gates,webhooks {_SERVICE}": Case(GATES_ONLY),
     "headgate run --components quota": Case(QUOTA),
     "headgate run --components quota,jobs": Case(QUOTA),
     "headgate run --components quota,jobs --job-kinds FILE": Case(
@@ -65,6 +88,8 @@ CASES = {
     "headgate run --components webhooks,jobs": Case(WEBHOOKS, f"run --components webhooks,jobs {_SERVICE}"),
     f"headgate run --components webhooks,quota,jobs {_SERVICE}": Case(WEBHOOKS),
     "headgate run --config FILE": Case(SCHEDULER, "run --config {scheduler}"),
+    "headgate run --config headgate.yaml": Case(SCHEDULER, "run --config {headgate}"),
+    "headgate run --kueue-config FILE": Case(QUOTA, "run --kueue-config {kueue} --components quota,jobs"),
     "headgate run --config volcano-scheduler.conf --scheduler-name volcano": Case(
         SCHEDULER, "run --config {volcano} --scheduler-name volcano"
     ),
@@ -79,12 +104,15 @@ CASES = {
 FURTHER = {
     "run --dry-run": Case(SCHEDULER),
     "run --podgroups-for-bare-pods": Case(SCHEDULER),
+    "run --feature-gates ReservationLease=true": Case(SCHEDULER),
     "run --scheduler-name default-scheduler": Case(SCHEDULER),
     f"run --components scheduler,webhooks,quota,jobs {_SERVICE}": Case(WEBHOOKS),
-    "run --components quota,jobs --feature-gates FailureRecoveryPolicy=true,SchedulingGatedBy=true": Case(QUOTA),
+    f"run --components quota,jobs --feature-gates {_GATES_ON}": Case(QUOTA),
     "queues -o json": Case(READER),
     "workloads -A -o json": Case(READER),
     "explain pod gated -o json": Case(READER),
+    "audit -o json": Case(RECORD),
+    "record {folder}/hashed.hgr --for 3s --hash-names": Case(RECORD),
     "gates lift example.com/more --all -n teams": Case(GATES),
 }
 """What the pages say of flags, without a whole command."""

@@ -173,7 +173,7 @@ PODS_AND_WORKLOADS: dict[str, Row] = {
     ),
     "volumes": (150, lambda n: create(PODS, a_pod(volumes=[{"name": f"v{i}", "emptyDir": {}} for i in range(n)]))),
     "volume mounts": (
-        100,
+        400,
         lambda n: create(
             PODS,
             a_pod(

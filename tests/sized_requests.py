@@ -211,7 +211,7 @@ def a_binding(role: str, *subjects: Object) -> Object:
 
 
 def granted(n: int, wanted: list[Object]) -> Sized:
-    """A user who is no administrator and holds ``n`` rules writes a role with ``wanted``."""
+    """A user that is no administrator and has ``n`` rules writes a role with ``wanted``."""
     may = {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"], "verbs": ["create"]}
     setup = [
         send("POST", f"{RBAC}/clusterroles", {**named(), "rules": [*rules(n), may]}),

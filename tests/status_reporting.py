@@ -87,7 +87,7 @@ class Cluster:
         fields = self.pods.pop(name)
         ended = fields["phase"] in ("Succeeded", "Failed")
         self.engine.task_removed(fields["uid"])
-        self.reporter.pod_removed(fields["uid"], self.now_s, ended=ended)
+        self.reporter.pod_removed(fields["uid"], self.now_s, from_terminal_watch=ended)
 
     def adopt(self, other: Cluster, seed: int) -> None:
         """Apply the objects of another cluster in a random order."""
@@ -128,7 +128,7 @@ class Cluster:
         if self.failures_left:
             self.failures_left -= 1
             if isinstance(effect, StatusPatch):
-                self.reporter.patch_succeeded(effect, None, self.now_s)
+                self.reporter.patch_finished(effect, None, self.now_s)
             return
         if isinstance(effect, CreateMissingObject):
             wire = effect.obj
@@ -138,13 +138,13 @@ class Cluster:
         objects = self.groups if effect.namespace else self.queues
         found = objects.get(effect.name)
         if found is None or found["metadata"]["uid"] != effect.uid:
-            self.reporter.patch_succeeded(effect, {}, self.now_s)
+            self.reporter.patch_finished(effect, {}, self.now_s)
             return
         patched = apply_merge_patch(found["status"], effect.patch)
         assert isinstance(patched, PatchResult)
         status = self._stored_part(patched.value)
         objects[effect.name] = {**found, "status": status}
-        self.reporter.patch_succeeded(effect, status, self.now_s)
+        self.reporter.patch_finished(effect, status, self.now_s)
         (self._apply_group if effect.namespace else self._apply_queue)(objects[effect.name])
 
     def _apply_queue(self, wire: Object) -> None:
@@ -209,8 +209,8 @@ def _task(name: str, fields: Object) -> TaskInfo:
         gates=tuple(fields.get("gates", ())),
         stamp=_stamp(fields) if fields.get("admitted") else None,
         node_name=fields.get("node", ""),
-        leaving=bool(fields.get("leaving")) or fields["phase"] in ("Succeeded", "Failed"),
-        ended=fields["phase"] in ("Succeeded", "Failed"),
+        is_terminal_or_terminating=bool(fields.get("leaving")) or fields["phase"] in ("Succeeded", "Failed"),
+        is_terminal=fields["phase"] in ("Succeeded", "Failed"),
     )
 
 

@@ -59,7 +59,7 @@ class TerminatingCluster:
         groups: Iterable[Object] = (),
         *,
         by_queues: bool = True,
-        all_wait: bool = False,
+        all_profiles_wait: bool = False,
         settings: SchedulerConf = SETTINGS,
     ) -> None:
         self.now_s = 1000.0
@@ -72,7 +72,7 @@ class TerminatingCluster:
         self.evicted: list[str] = []
         self.retracts: list[str] = []
         self._by_queues = by_queues
-        self._all_wait = all_wait
+        self._all_profiles_wait = all_profiles_wait
         self._settings = settings
         self.start()
 
@@ -82,8 +82,8 @@ class TerminatingCluster:
         if self._by_queues:
             profiles = tuple(msgspec.structs.replace(each, queues=self._settings) for each in read.profiles)
             read = msgspec.structs.replace(read, profiles=profiles)
-        queueing = QueueAdmissionSettings(day=lambda: DAY_S + self.now_s)
-        self.scheduler = Scheduler(read, makers, queueing=queueing, all_wait=self._all_wait)
+        queueing = QueueAdmissionSettings(time_of_day=lambda: DAY_S + self.now_s)
+        self.scheduler = Scheduler(read, makers, queueing=queueing, all_profiles_wait=self._all_profiles_wait)
         for queue in self.queues.values() if self._by_queues else ():
             self.scheduler.object_applied(QUEUES, queue, self.now_s)
         for group in self.groups.values() if self._by_queues else ():

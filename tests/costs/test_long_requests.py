@@ -26,8 +26,8 @@ from headgate.apiserver.request.messages import (
     ServerResponse,
     WebhookAnswer,
 )
-from headgate.apiserver.work_estimator import MANY_BYTES, MANY_OBJECTS, execution_place, has_long_responses
-from headgate.kube.serializer.json_decoder import MAX_DENSE_BYTES, MAX_NODES, TOO_MANY_NODES
+from headgate.apiserver.work_estimator import MANY_BYTES, MANY_OBJECTS, continues_in_thread, execution_place
+from headgate.kube.serializer.json_decoder import MAX_JSON_VALUES, MAX_UNCOUNTED_BYTES, TOO_MANY_JSON_VALUES
 from headgate.store import Revision
 from headgate.store.io.committer import Committer
 from headgate.store.io.store_lock import StoreLock
@@ -189,11 +189,12 @@ class _Turns:
             self.longest_s = max(self.longest_s, time.thread_time() - began)
 
 
-async def _longest_turn_s(endpoint: APIServer, *given: Any, **more: Any) -> float:
+async def longest_turn_s(endpoint: APIServer, given: ServerRequest) -> float:
     turns = _Turns()
     watching = asyncio.create_task(turns.watch())
     await asyncio.sleep(0)
-    answer = await send(endpoint, *given, **more)
+    answer = await endpoint.answer(given)
+    assert isinstance(answer, ServerResponse)
     assert answer.status < 500 or b"request is too large" in answer.body, answer.body
     for _ in range(3):
         await send(endpoint, "GET", f"{MAPS}/small")
@@ -212,7 +213,7 @@ def test_no_large_body_keeps_the_event_loop(kind: str) -> None:
             assert (await send(endpoint, "POST", path, body)).status == 201
         given = _LARGE[kind]
         raw, path = msgspec.Raw(given.body.replace(b"{}", b"fresh")), given.path.replace("{}", "fresh")
-        longest = await _longest_turn_s(endpoint, given.method, path, raw, given.content_type)
+        longest = await longest_turn_s(endpoint, request(given.method, path, raw, given.content_type))
         assert longest < BOUND_S
 
     play(scenario)
@@ -232,7 +233,7 @@ def test_no_large_answer_keeps_the_event_loop() -> None:
             ("/openapi/v3/api/v1", ""),
             ("/apis", "application/json;as=APIGroupDiscoveryList;v=v2;g=apidiscovery.k8s.io"),
         ):
-            assert await _longest_turn_s(endpoint, "GET", path, accept=accept) < BOUND_S, (path, accept)
+            assert await longest_turn_s(endpoint, request("GET", path, accept=accept)) < BOUND_S, (path, accept)
 
     play(scenario)
 
@@ -267,7 +268,7 @@ def test_no_table_of_custom_objects_keeps_the_event_loop_or_takes_long(name: str
         assert (await send(endpoint, "POST", FOOS, obj)).status == 201
         for path in (FOOS, f"{FOOS}/a"):
             began = time.process_time()
-            assert await _longest_turn_s(endpoint, "GET", path, accept=TABLE) < BOUND_S
+            assert await longest_turn_s(endpoint, request("GET", path, accept=TABLE)) < BOUND_S
             assert time.process_time() - began < 1.0
 
     play(scenario)
@@ -283,7 +284,7 @@ _LONG_TARGETS = {
 @pytest.mark.parametrize("name", _LONG_TARGETS)
 def test_no_long_target_keeps_the_event_loop(name: str) -> None:
     async def scenario(endpoint: APIServer) -> None:
-        assert await _longest_turn_s(endpoint, "GET", _LONG_TARGETS[name]) < BOUND_S
+        assert await longest_turn_s(endpoint, request("GET", _LONG_TARGETS[name])) < BOUND_S
 
     play(scenario)
 
@@ -364,10 +365,10 @@ def test_what_is_large_is_known_before_it_is_looked_at(given: ServerRequest, pla
 
 
 @pytest.mark.parametrize(("bytes_each", "is_long"), [(LONG_BYTES // 2, False), (LONG_BYTES // 2 + 1, True)])
-def test_what_webhooks_answer_decides_where_a_request_goes_on(bytes_each: int, is_long: bool) -> None:
+def test_the_responses_of_webhooks_decide_where_a_request_continues(bytes_each: int, is_long: bool) -> None:
     answers = [WebhookAnswer(200, b" " * bytes_each)] * 2
-    assert has_long_responses(CallWebhooks(()), answers) is is_long
-    assert not has_long_responses(Commit(Revision(1)), None)
+    assert continues_in_thread(CallWebhooks(()), answers) is is_long
+    assert not continues_in_thread(Commit(Revision(1)), None)
 
 
 def test_a_long_answer_of_a_webhook_keeps_the_event_loop_no_longer_than_a_long_body(tmp_path: Path) -> None:
@@ -390,7 +391,7 @@ def test_a_long_answer_of_a_webhook_keeps_the_event_loop_no_longer_than_a_long_b
         where_to = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
         assert (await send(endpoint, "POST", MAPS, {"metadata": {"name": "small"}})).status == 201
         assert (await send(endpoint, "POST", where_to, {"metadata": {"name": "h"}, "webhooks": [hook]})).status == 201
-        assert await _longest_turn_s(endpoint, "POST", MAPS, {"metadata": {"name": "grown"}}) < BOUND_S
+        assert await longest_turn_s(endpoint, request("POST", MAPS, {"metadata": {"name": "grown"}})) < BOUND_S
         assert len(json.loads((await send(endpoint, "GET", f"{MAPS}/grown")).body)["data"]) == 60_000
 
     with WebhookServer(tmp_path) as hooks:
@@ -400,14 +401,16 @@ def test_a_long_answer_of_a_webhook_keeps_the_event_loop_no_longer_than_a_long_b
 
 @pytest.mark.parametrize("how", ["application/json", "application/yaml"])
 def test_a_long_body_of_too_many_values_is_too_large(how: str) -> None:
-    body = msgspec.json.encode({"metadata": {"name": "a"}, "data": {f"key-{n}": "" for n in range(MAX_NODES // 2)}})
-    body = body.ljust(MAX_DENSE_BYTES + 1)
+    body = msgspec.json.encode(
+        {"metadata": {"name": "a"}, "data": {f"key-{n}": "" for n in range(MAX_JSON_VALUES // 2)}}
+    )
+    body = body.ljust(MAX_UNCOUNTED_BYTES + 1)
     server = Embedded()
     answer = server.send(ServerRequest("POST", MAPS, "", request("POST", MAPS, how=how).headers, body))
     assert isinstance(answer, ServerResponse)
     told = json.loads(answer.body)
     assert (answer.status, told["reason"]) == (413, "RequestEntityTooLarge")
-    assert told["message"] == f"Request entity too large: {TOO_MANY_NODES}"
+    assert told["message"] == f"Request entity too large: {TOO_MANY_JSON_VALUES}"
 
 
 @pytest.mark.parametrize(
@@ -422,7 +425,7 @@ def test_a_long_body_of_too_many_values_is_too_large(how: str) -> None:
 def test_a_long_patch_of_too_many_values_is_too_large(how: str) -> None:
     server = Embedded()
     server.post(MAPS, {"metadata": {"name": "a"}})
-    body = b'{"data":[' + b",".join([b'""'] * MAX_NODES) + b"]}" + b" " * MAX_DENSE_BYTES
+    body = b'{"data":[' + b",".join([b'""'] * MAX_JSON_VALUES) + b"]}" + b" " * MAX_UNCOUNTED_BYTES
     given = msgspec.structs.replace(request("PATCH", f"{MAPS}/a?fieldManager=m", how=how), body=body)
     answer = server.send(given)
     assert isinstance(answer, ServerResponse)

@@ -1,31 +1,24 @@
 """The cost of a request grows no faster than the request, whatever part of it a client makes larger.
 
-Costs are CPU time of this thread, the least of a few runs. A request of eight times the size may cost at most
-:data:`_MOST` times as much; quadratic work would cost 64 times as much. Caches are empty, except for what the same
-request of the smallest size puts into them: else only the first run would parse the texts of a request, and only the
-first names of a large one would be in a cache.
+Costs are measured by `cost_growth.py`. Caches are empty, except for what the same request of the smallest size puts
+into them: else only the first run would parse the texts of a request, and only the first names of a large one would be
+in a cache.
 """
 
 from __future__ import annotations
 
 import random
-import time
 
 import msgspec
 import pytest
 
-import garbage_collector
 import lru_caches
+from cost_growth import TIMES, cpu_s, too_steep
 from embedded import Embedded
 from headgate.apiserver.request.messages import Moment, ServerRequest, ServerResponse
 from sized_kinds import CLUSTER, DEFINITIONS_AND_OBJECTS, PODS_AND_WORKLOADS
 from sized_products import PRODUCTS
 from sized_requests import BODIES, METADATA, QUERIES, Row
-
-_TIMES = 8
-_MOST = 14.0
-_SMALL_S = 0.001  # below that the parts of a request that do not grow hide how the others do
-_ROUNDS = 4
 
 ROWS: dict[str, Row] = {
     **METADATA,
@@ -66,10 +59,9 @@ def _cost_s(row: Row, size: int) -> float:
         cache.cache_clear()
     smallest, smallest_request = _prepared(row, 1)
     smallest.send(smallest_request)  # makes what is made once in a process, such as schemas
-    with garbage_collector.switched_off():
-        began = time.thread_time()
-        answer = server.send(request)
-        took = time.thread_time() - began
+    answers: list[object] = []
+    took = cpu_s(lambda: answers.append(server.send(request)))
+    (answer,) = answers
     assert isinstance(answer, ServerResponse)
     assert answer.status < 500 or b"request is too large" in answer.body, answer.body
     return took
@@ -79,12 +71,4 @@ def _cost_s(row: Row, size: int) -> float:
 def test_a_request_of_eight_times_the_size_costs_about_eight_times_as_much(name: str) -> None:
     row = ROWS[name]
     size = row[0]
-    small = min(_cost_s(row, size) for _ in range(_ROUNDS))  # the first one makes what is made once in a process
-    large = float("inf")
-    for _ in range(_ROUNDS):
-        small, large = min(small, _cost_s(row, size)), min(large, _cost_s(row, _TIMES * size))
-        if large <= _MOST * max(small, _SMALL_S):
-            return
-    pytest.fail(
-        f"{size}: {small * 1000:.2f} ms, {_TIMES * size}: {large * 1000:.2f} ms, {large / small:.1f} times as much"
-    )
+    assert not too_steep(lambda: _cost_s(row, size), lambda: _cost_s(row, TIMES * size))

@@ -42,7 +42,7 @@ def a_world() -> CrashingWorld:
 
 
 class Judge:
-    """Remembers who has ended, as the server showed it: pods that are counted may be gone."""
+    """Remembers which pods have ended, as the server showed it: counted pods may be deleted."""
 
     def __init__(self) -> None:
         self.ended: set[str] = set()

@@ -32,7 +32,7 @@ def preempted(world: CrashingWorld) -> None:
 
 
 def reclaimed(world: CrashingWorld) -> None:
-    """What the neighbour lent is taken back; who borrowed it comes back when there is room."""
+    """Lent quota is reclaimed; the borrower is admitted again when there is free quota."""
     create(world.server, f"{API}/clusterqueues", kueue_object("ClusterQueue", _neighbour()))
     create(
         world.server,
@@ -134,7 +134,7 @@ def delete_workload(world: World) -> None:
 
 
 def write_to_workload(world: World) -> None:
-    """Somebody labels it: every write that is on its way was decided on an older version."""
+    """Another client labels it: every write in flight was decided on an older version."""
     found = workload(world, "low")
     if found is not None:
         labels = {"metadata": {"labels": {"example.com/seen": "true"}}}
@@ -159,7 +159,7 @@ def take_quota_by_hand(world: World) -> None:
         (replace_job, ()),
         (delete_workload, ()),
         (write_to_workload, ()),
-        (start_by_hand, ("Job low runs and is not admitted",)),
+        (start_by_hand, ("low: it runs and is not admitted",)),
         (take_quota_by_hand, ("is admitted no more, and its job runs", "runs and is not admitted", "admitted twice")),
     ],
 )

@@ -92,7 +92,7 @@ def _owner(obj: Object) -> Object:
     status = {
         key: value for key, value in (obj.get("status") or {}).items() if not key.endswith("Time") and key != "active"
     }
-    if "observedGeneration" in status:  # how many steps it took is nobody's business
+    if "observedGeneration" in status:  # the number of steps is not compared
         status["observedGeneration"] = status["observedGeneration"] == obj["metadata"]["generation"]
     conditions = sorted((each["type"], each["status"], each.get("reason", "")) for each in status.pop("conditions", ()))
     name = obj["metadata"]["name"]

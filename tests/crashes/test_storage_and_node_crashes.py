@@ -96,7 +96,7 @@ def a_node_falls_silent(world: CrashingWorld) -> None:
         key = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"}
         world.server.post(PODS, a_pod(name, nodeName="silent", tolerations=[{**key, "tolerationSeconds": seconds}]))
         world.server.patch(f"{PODS}/{name}/status", {"status": {"conditions": [{"type": "Ready", "status": "True"}]}})
-    for _ in range(140):  # whoever starts anew is patient anew
+    for _ in range(140):  # a restarted controller waits for the whole time again
         renewed = {"spec": {"renewTime": format_micro_time(world.server.epoch_s)}}
         assert world.server.patch(f"{LEASES}/well", renewed).status == 200
         world.advance(1)

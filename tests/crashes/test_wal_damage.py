@@ -60,7 +60,7 @@ def names(store: Store) -> list[str]:
 
 
 def items(store: Store) -> list[Item]:
-    return list(store.peek_all("pods", None))
+    return list(store.list_applied("pods", None))
 
 
 ALL = [f"n{number:02}" for number in range(COMMITS)]
@@ -285,7 +285,7 @@ def mix_up(*suffixes: str) -> Callable[[Path, Path], None]:
     [
         (remove_mark, "headgate.db-mark is missing"),
         (remove_database, "6 commits|7 commits"),
-        (remove_all_but_the_mark, "it is not there, or empty, and 7 commits up to revision 6 were acknowledged"),
+        (remove_all_but_the_mark, "it is missing or empty, but 7 commits up to revision 6 were acknowledged"),
         (remove_log_and_mark, "headgate.db-mark is missing"),
         (mix_up("-mark"), "belongs to another store"),
         (mix_up("-wal", "-shm"), "belongs to another store"),
@@ -326,6 +326,22 @@ def test_a_mark_of_an_earlier_time_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "data" / MARK).write_bytes(earlier)
     with pytest.raises(StoreDamagedError, match="the high-water mark is older than the store"):
         byte_flips.load(tmp_path / "data")
+
+
+@pytest.mark.parametrize("later", [0, 1], ids=["the last commit", "the one before the last"])
+def test_a_commit_that_is_not_the_acknowledged_one_is_noticed(tmp_path: Path, later: int) -> None:
+    """Two copies of one store went on apart: the numbers of their commits are equal, the commits are not."""
+    byte_flips.build(tmp_path / "one")
+    shutil.copytree(tmp_path / "one", tmp_path / "other")
+    for name, commits in (("one", 1), ("other", 1 + later)):
+        journal, store = byte_flips.load(tmp_path / name)
+        for number in range(commits):
+            byte_flips.stage(store, f"{name}-{number}", "x")
+            byte_flips.commit(store, journal)
+        journal.close(store.committed)
+    shutil.copy(tmp_path / "one" / MARK, tmp_path / "other" / MARK)
+    with pytest.raises(StoreDamagedError, match=r"commit \d+ is not the one that was acknowledged"):
+        byte_flips.load(tmp_path / "other")
 
 
 def test_a_running_store_is_sound_for_a_reader_beside_it(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ class Cluster:
         headers = {"Authorization": f"Bearer {token or self.token}", "Content-Type": "application/json"}
         request = urllib.request.Request(self.url + path, data, headers, method=method)
         try:
-            with urllib.request.urlopen(request, context=self._tls, timeout=20) as answer:
+            with urllib.request.urlopen(request, context=self._tls, timeout=60) as answer:
                 return answer.status, json.loads(answer.read())
         except urllib.error.HTTPError as refused:
             with refused:
@@ -55,7 +55,7 @@ class Cluster:
         """The answer to a GET as it is."""
         request = urllib.request.Request(self.url + path, headers={"Authorization": f"Bearer {self.token}"})
         try:
-            with urllib.request.urlopen(request, context=self._tls, timeout=20) as answer:
+            with urllib.request.urlopen(request, context=self._tls, timeout=60) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as refused:
             with refused:
@@ -63,7 +63,7 @@ class Cluster:
 
     def stop(self, number: int = signal.SIGINT) -> tuple[int, str, str]:
         self.process.send_signal(number)
-        out, err = self.process.communicate(timeout=20)
+        out, err = self.process.communicate(timeout=60)
         return self.process.returncode, out, err
 
     def __enter__(self) -> Cluster:

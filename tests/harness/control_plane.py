@@ -11,7 +11,7 @@ import asyncio
 import json
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -50,14 +50,14 @@ CHANGING = re.compile(
     r"|\d+"
 )
 # A controller works from what its watch has shown so far. That it comes too late for an object is a matter of timing
-# on any server, and it tries again; a path or a kind that is not there is told in other words.
+# on any server, and it tries again; the message about a missing path or kind differs.
 COME_TOO_LATE = re.compile(
     r'the object has been modified|\b(?:pods|replicasets\.apps|jobs\.batch) \\*"[^"]+" not found|UID in precondition'
 )
 
 
 class Nodes:
-    """Hollow nodes on a server of somebody else, in a thread of their own."""
+    """Hollow nodes on a given server, in their own thread."""
 
     def __init__(
         self, server: Server, count: int, resources: dict[str, str], options: HollowOptions | None = None
@@ -88,7 +88,8 @@ class Nodes:
 
 
 class ControlPlane:
-    def __init__(self, server: Server, programs: Path, folder: Path) -> None:
+    def __init__(self, server: Server, programs: Path, folder: Path, absent: Sequence[str] = ABSENT) -> None:
+        """``absent``: controllers that do not run."""
         self.server = server
         self._folder = folder
         kubeconfig = str(server.kubeconfig)
@@ -100,7 +101,7 @@ class ControlPlane:
             Process(
                 [
                     *(str(programs / "kube-controller-manager"), *common),
-                    f"--controllers={','.join(('*', *(f'-{each}-controller' for each in ABSENT)))}",
+                    f"--controllers={','.join(('*', *(f'-{each}-controller' for each in absent)))}",
                     *(f"--kube-api-qps={RATE}", f"--kube-api-burst={RATE}", "--use-service-account-credentials=true"),
                     f"--root-ca-file={server.ca}",
                     f"--flex-volume-plugin-dir={plugins}",
@@ -118,7 +119,7 @@ class ControlPlane:
             each.stop()
 
     def complaints(self) -> set[str]:
-        """What the two say is wrong, once each, except that somebody else was faster."""
+        """The problems that the two logged, once each, without conflicts with another writer."""
         lines = (line for each in self._processes for line in each.log.read_text(errors="replace").splitlines())
         found = (COMPLAINT.match(line) for line in lines if not COME_TOO_LATE.search(line))
         return {f"{each['where']}: {CHANGING.sub('#', each['text'])}" for each in found if each}

@@ -31,7 +31,7 @@ class FakeProtocol:
     def set_deadline(self, seconds: float | None) -> None:
         self.deadlines.append(seconds)
 
-    def hold_input(self, hold: bool) -> None: ...
+    def pause_input(self, hold: bool) -> None: ...
     def close(self, *, linger: bool = False) -> None:
         self.closed = True
 

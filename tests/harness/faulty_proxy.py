@@ -44,6 +44,7 @@ class FaultyProxy:
         self._longest_watch_s: float | None = None
         self._refused: tuple[str, str] | None = None
         self._lost: tuple[str, str] | None = None
+        self.holds_lost = False
         self.watches_flow = True
         self.pause_s = 0.0
         self._ready = threading.Event()
@@ -64,15 +65,18 @@ class FaultyProxy:
         """From now on such requests are answered with an error and not passed on, until :meth:`allow`."""
         self._refused = (method, path_end)
 
-    def lose(self, method: str, path_end: str) -> None:
-        """The server acts on the next such request, and the client gets no answer."""
+    def lose(self, method: str, path_end: str, *, hold: bool = False) -> None:
+        """The server acts on the next such request, and the client gets no answer. ``hold``: its connection breaks only
+        after :meth:`allow`."""
         self._lost = (method, path_end)
+        self.holds_lost = hold
 
     def allow(self) -> None:
         self._refused = self._lost = None
+        self.holds_lost = False
 
     def hold_watches(self) -> None:
-        """From now on whoever watches hears nothing, until :meth:`resume_watches`, and then all of it."""
+        """From now on watches deliver nothing, until :meth:`resume_watches` delivers all of it."""
         self.watches_flow = False
 
     def resume_watches(self, pause_s: float = 0.0) -> None:
@@ -108,7 +112,7 @@ class FaultyProxy:
         try:
             await line.serve()
         except (OSError, EOFError, asyncio.CancelledError):
-            pass  # whoever went away, the other one is told by the end of the connection
+            pass  # one side has closed; the other sees the end of the connection
         finally:
             line.abort()
             self._open.discard(task)
@@ -159,6 +163,8 @@ class _Line:
                 self._wire.writes.append((time.monotonic(), method, path))
             answer = await self._ask(head + body)
             if fate == "lost":
+                while self._wire.holds_lost:
+                    await asyncio.sleep(0.01)
                 return
             self._writer.write(_ERROR if fate else answer)
             await self._writer.drain()

@@ -126,13 +126,19 @@ class Kubelets:
 
 
 def create_pool(
-    server: Server, name: str, shapes: Sequence[InstanceType] = SHAPES[:1], consolidate_after: str = "Never"
+    server: Server,
+    name: str,
+    shapes: Sequence[InstanceType] = SHAPES[:1],
+    consolidate_after: str = "Never",
+    startup_taint: str = "",
 ) -> None:
-    """For pods that select `STORY: name`. What was bought stays, idle or not, unless said otherwise."""
+    """A NodePool for pods that select `STORY: name`. Its nodes are kept, idle or not, unless `consolidate_after` says
+    otherwise. `startup_taint`: a node takes no pods until a client removes this taint."""
     template = {
         "requirements": [_must_be(TYPE, *(shape.name for shape in shapes))],
         "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
         "expireAfter": "Never",
+        **({"startupTaints": [{"key": startup_taint, "effect": "NoSchedule"}]} if startup_taint else {}),
     }
     pool = {
         "apiVersion": "karpenter.sh/v1",

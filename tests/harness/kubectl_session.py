@@ -31,6 +31,12 @@ DIFF_HEADER = re.compile(r"^(diff -u -N|---|\+\+\+) .*$", re.M)
 # When kubectl's own time is up over HTTP/1.1, its reflector may notice the watch it closed before it notices the time:
 # it says so about the real server too (with DISABLE_HTTP2=1, seven times of twelve), but not over HTTP/2.
 REFLECTOR = re.compile(r"^I\d{4} .* \"Warning: watch ended with error\" .*very short watch.*\n", re.M)
+# The real server's loop that repairs cluster IPs may meet a new Service between its write and its allocation. It then
+# emits this Event about an address that is allocated, and does so no more in its next round.
+IP_REPAIR = re.compile(
+    r"^Events:\n +Type .*\n +---- .*\n(?: +Warning +ClusterIPNotAllocated .* ipallocator-repair-controller .*\n?)+",
+    re.M,
+)
 LOG_PREFIX = re.compile(r"^([IWE])\d{4} [\d:.]+ +\d+ ", re.M)
 REVISION = re.compile(r"(?<=Resource Version:)\s+\d+|(?<=resourceVersion:) \"\d+\"")
 NODE_PORT = re.compile(r"\b3[0-2]\d{3}(?=/)|(?<=HealthCheck NodePort:)\s+\d+")
@@ -156,7 +162,7 @@ class Session:
 
     def _text(self, text: str) -> str:
         text = TEMPORARY.sub("<file>", DIFF_HEADER.sub("<file header>", text))
-        text = CREATED.sub(" <date>", text)
+        text = IP_REPAIR.sub("Events:  <none>\n", CREATED.sub(" <date>", text))
         text = NODE_PORT.sub("<port>", REVISION.sub(" <revision>", LOG_PREFIX.sub(r"\1 ", REFLECTOR.sub("", text))))
         text = self._normaliser.text(text)
         return BLANKS.sub("  ", ADDRESS.sub("<ip>", AGE.sub("<age>", text)))

@@ -6,19 +6,16 @@ uid and creation time. Both are used to break ties, and two servers never genera
 
 from __future__ import annotations
 
-import base64
-import http.client
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import yaml
 
+from harness.etcd import put
 from harness.processes import Process
 from harness.real_server import REPOSITORY, RealServer
 from harness.scheduler_process import send, wait_for
@@ -56,7 +53,7 @@ def define_kueue(server: Server, programs: Path) -> None:
 
 
 def _discovered(server: Server) -> set[str]:
-    """What clients are told of the group, who ask once at their start: it lags behind what is served."""
+    """The discovery of the group, which clients read once at their start: it is updated later than the served kinds."""
     kind = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
     listed = server.request("GET", "/apis", {"Accept": kind}).json()["items"]
     versions = [one for each in listed if each["metadata"]["name"] == "kueue.x-k8s.io" for one in each["versions"]]
@@ -65,20 +62,10 @@ def _discovered(server: Server) -> set[str]:
 
 def plant(server: RealServer, objects: Iterable[Object]) -> None:
     """Custom objects, with whatever metadata they have, into the store behind the API."""
-    address = urlsplit(server.etcd_url)
-    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
-    for each in objects:
-        group = each["apiVersion"].split("/")[0]
-        plural, metadata = f"{each['kind'].lower()}s", each["metadata"]
-        place = "/".join(metadata[part] for part in ("namespace", "name") if part in metadata)
-        key = f"/registry/{group}/{plural}/{place}"
-        body = {"key": _base64(key), "value": _base64(json.dumps(each))}
-        connection.request("POST", "/v3/kv/put", json.dumps(body), {"Content-Type": "application/json"})
-        answer = connection.getresponse()
-        said = answer.read()
-        assert answer.status == 200, said
-    connection.close()
+    put(server.etcd_url, ((_place(each), each) for each in objects))
 
 
-def _base64(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()
+def _place(obj: Object) -> str:
+    metadata = obj["metadata"]
+    names = (metadata[part] for part in ("namespace", "name") if part in metadata)
+    return "/".join((obj["apiVersion"].split("/")[0], f"{obj['kind'].lower()}s", *names))

@@ -19,6 +19,13 @@ Object = dict[str, Any]
 
 _PODS = "/api/v1/pods"
 _WATCH_S = 2
+_GONE = 410
+_STARTING = (429, 500, 503, 504)
+"""What a kube-apiserver answers while its caches are filled."""
+
+
+class ServerNotReady(Exception):
+    """The server is there, and cannot answer yet."""
 
 
 class PodWatch(threading.Thread):
@@ -44,8 +51,8 @@ class PodWatch(threading.Thread):
     def _follow(self) -> None:
         try:
             self._watch()
-        except (OSError, http.client.HTTPException, ValueError):
-            time.sleep(0.05)  # the server is away
+        except (OSError, http.client.HTTPException, ValueError, ServerNotReady):
+            time.sleep(0.05)  # the server is away, or starts
 
     def finish(self) -> None:
         """Stops; raises if anything was wrong at any time."""
@@ -54,6 +61,19 @@ class PodWatch(threading.Thread):
         assert not self.is_alive()
         assert not self.problems, self.problems
 
+    def _skip_other_writes(self) -> bool:
+        """Continues at the revision of a list if no pod has changed since the last event. A kube-apiserver that was
+        restarted serves no older revisions than those after its start, and other objects were written before that."""
+        answer = self._server.request("GET", _PODS)
+        if answer.status != 200:
+            raise ServerNotReady(answer.status)
+        listed = answer.json()
+        known = {name: pod["metadata"]["resourceVersion"] for name, pod in self.pods.items()}
+        if {pod["metadata"]["name"]: pod["metadata"]["resourceVersion"] for pod in listed["items"]} != known:
+            return False
+        self._revision = listed["metadata"]["resourceVersion"]
+        return True
+
     def judge(self, kind: str, pod: Object) -> None:
         """One change: ``ADDED``, ``MODIFIED`` or ``DELETED``; ``pods`` has it already."""
 
@@ -61,6 +81,11 @@ class PodWatch(threading.Thread):
         path = f"{_PODS}?watch=1&resourceVersion={self._revision}&timeoutSeconds={_WATCH_S}"
         watch = self._server.watch(path)
         try:
+            if watch.status in _STARTING:
+                raise ServerNotReady(watch.status)
+            if watch.status != 200:
+                self._take("ERROR", json.loads(watch.lines(1)[0]))
+                return
             for line in iter(lambda: watch.lines(1), []):
                 event = json.loads(line[0])
                 self._take(event["type"], event["object"])
@@ -69,8 +94,9 @@ class PodWatch(threading.Thread):
 
     def _take(self, kind: str, pod: Object) -> None:
         if kind == "ERROR":
-            self.problems.append(f"the watch was refused: {pod}")
-            self._stopping = True
+            if pod.get("code") != _GONE or not self._skip_other_writes():
+                self.problems.append(f"the watch was refused: {pod}")
+                self._stopping = True
             return
         self._revision = pod["metadata"]["resourceVersion"]
         if kind == "DELETED":

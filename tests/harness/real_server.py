@@ -1,14 +1,16 @@
-"""A real etcd and kube-apiserver in a folder of their own, started for one test process and stopped with it.
+"""A real etcd and kube-apiserver in their own folder, started for one test process and stopped with it.
 
-Admission is what a bare API server needs: no controller beside it makes service accounts or unties new nodes. All
-else is as shipped. etcd does not fsync unless told to, for nothing here outlives the session. `tools/kube/build.py`
-knows the binaries' folder.
+Admission is configured for an API server without controllers: no controller creates service accounts or removes taints
+of new nodes. All other options have their defaults. etcd does not fsync unless it is asked to, because no data is
+needed after the session. `tools/kube/build.py` knows the folder of the binaries.
 """
 
 from __future__ import annotations
 
+import functools
 import http.client
 import os
+import re
 import ssl
 import subprocess
 import sys
@@ -25,9 +27,8 @@ from harness.server import Server
 from harness.users import TOKEN, TOKENS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-# Strangers are told of health and version and of nothing else, as on the embedded server.
+# Anonymous users may read health and version and nothing else, as on the embedded server.
 AUTHENTICATION = {
-    "apiVersion": "apiserver.config.k8s.io/v1",
     "kind": "AuthenticationConfiguration",
     "anonymous": {
         "enabled": True,
@@ -100,7 +101,8 @@ class RealServer(Server):
         clients.write_bytes(trusted().pem)
         self.account_key = key
         authentication = place / "authentication.yaml"
-        authentication.write_text(yaml.safe_dump(AUTHENTICATION))
+        configuration = {"apiVersion": f"apiserver.config.k8s.io/{_configuration_version(programs)}"}
+        authentication.write_text(yaml.safe_dump({**configuration, **AUTHENTICATION}))
         self._apiserver_log = place / "kube-apiserver.log"
         self._apiserver_ready = lambda: _answers_readyz(secure_port, place / "certificates" / "apiserver.crt")
         self._apiserver_command = [
@@ -149,6 +151,15 @@ class RealServer(Server):
         for each in reversed(self._processes):
             each.stop()
         self._processes.clear()
+
+
+@functools.cache
+def _configuration_version(programs: Path) -> str:
+    """Of the configuration of authentication: v1 since Kubernetes 1.34."""
+    said = subprocess.run([str(programs / "kube-apiserver"), "--version"], capture_output=True, text=True, check=True)
+    found = re.search(r"v1\.(\d+)", said.stdout)
+    assert found is not None, said
+    return "v1" if int(found[1]) >= 34 else "v1beta1"
 
 
 def _signing_key() -> bytes:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -18,7 +20,9 @@ from harness.embedded_server import HEADGATE
 from harness.processes import Process
 from harness.real_server import REPOSITORY, RealServer
 from harness.scheduler_process import scheduled_reason, send, wait_for
-from headgate.capacity.names import GATE, OPT_IN
+from harness.server import JSON_TYPE, Server
+from headgate.capacity.names import GATE, OPT_IN, QUEUE_NAME
+from headgate.kube.conditions import is_true
 from headgate.kube.timestamps import format_time
 
 Object = dict[str, Any]
@@ -33,25 +37,32 @@ _PODS = "/api/v1/namespaces/default/pods"
 _QUEUES = "/apis/scheduling.volcano.sh/v1beta1"
 _KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 _MERGE = "application/merge-patch+json"
+_SELECTED_NAME = re.compile(r"fieldSelector=metadata\.name(?:=|%3D)([\w.-]+)")
 
 
 class AuditedServer(RealServer):
-    """All rights of `examples/` are granted to their service accounts, and to nobody else."""
+    """All rights of `examples/` are granted to their service accounts, and to no other user."""
 
     def __init__(self, folder: Path, programs: Path) -> None:
         folder.mkdir(parents=True)
         policy, self._audit = folder / "audit-policy.yaml", folder / "audit.log"
         policy.write_text(yaml.safe_dump(POLICY))
-        flags = (f"--audit-policy-file={policy}", f"--audit-log-path={self._audit}")
+        flags = (
+            f"--audit-policy-file={policy}",
+            f"--audit-log-path={self._audit}",
+            "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
+        )
         super().__init__(folder / "real", programs, flags=flags)
-        for each in sorted(EXAMPLES.glob("*-rights.yaml"), key=lambda path: "combined" in path.name):
+        files = sorted(EXAMPLES.glob("*-rights.yaml"))
+        for each in sorted(files, key=lambda path: ("webhook" not in path.name, "combined" in path.name)):
             self.typed("apply", "-f", str(each))
         # There is no network to Services here: without one webhooks are passed over at once, not after a while.
         self.typed("delete", "service", "-n", "headgate-system", "headgate")
+        until_rights_hold(self)
 
-    def typed(self, *words: str) -> str:
+    def typed(self, *words: str, stdin: str | None = None) -> str:
         """What kubectl says to an administrator."""
-        done = self.kubectl(words)
+        done = self.kubectl(words, stdin)
         assert done.exit == 0, (words, done.stderr)
         return done.stdout
 
@@ -64,18 +75,74 @@ class AuditedServer(RealServer):
         path.write_text(yaml.safe_dump(config))
         return path
 
+    def used_rights(self, account: str) -> set[tuple[str, str, str, str]]:
+        """What a service account has asked for so far: group, resource, name, verb."""
+        return used_rights(self._events(account))
+
+    def requests(self, account: str) -> Counter[str]:
+        """How often a service account has sent each verb for each resource so far."""
+        about = ((each["verb"], each.get("objectRef") or {}) for each in self._events(account))
+        return Counter(
+            f"{verb} {'/'.join(filter(None, (what.get('resource', ''), what.get('subresource'))))}"
+            for verb, what in about
+        )
+
+    def _events(self, account: str) -> list[Object]:
+        return audit_events(self._audit, account)
+
     def refusals(self, account: str) -> list[str]:
         """What was refused to a service account so far: verb, path."""
-        user = f"system:serviceaccount:{account.replace('/', ':')}"
-        with self._audit.open() as lines:
-            events = [json.loads(line) for line in lines]
         return [
             f"{each['verb']} {each['requestURI']}"
-            for each in events
-            if each["user"]["username"] == user
-            # Not every 403 is about rights: in a namespace that ends, creating is forbidden to everybody.
-            and (each.get("annotations") or {}).get("authorization.k8s.io/decision") == "forbid"
+            for each in self._events(account)
+            # Not every 403 is about rights: in a terminating namespace no user may create objects.
+            if (each.get("annotations") or {}).get("authorization.k8s.io/decision") == "forbid"
         ]
+
+
+def until_rights_hold(server: Server) -> None:
+    """Until the authorizer has seen all roles and bindings that there are: it learns of each kind by its own watch, in
+    the order of creation, and so of these last."""
+    for kind, group in (("ClusterRole", ""), ("Role", "/namespaces/default")):
+        rbac, plural = f"/apis/rbac.authorization.k8s.io/v1{group}", f"{kind.lower()}s"
+        rules = [{"apiGroups": [""], "resources": [f"sign-of-{plural}"], "verbs": ["get"]}]
+        send(server, "POST", f"{rbac}/{plural}", {"metadata": {"name": "sign"}, "rules": rules})
+        to = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": "sign"}
+        subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "sign"}
+        body = {"metadata": {"name": "sign"}, "roleRef": to, "subjects": [subject]}
+        send(server, "POST", f"{rbac}/{kind.lower()}bindings", body)
+        wait_for(partial(_may_get, server, f"sign-of-{plural}"))
+
+
+def _may_get(server: Server, resource: str) -> bool:
+    what = {"namespace": "default", "resource": resource, "verb": "get"}
+    review = {"spec": {"user": "sign", "resourceAttributes": what}}
+    answer = send(server, "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+    return bool(answer["status"]["allowed"])
+
+
+def audit_events(log: Path, account: str) -> list[Object]:
+    """The requests of a service account, NAMESPACE/NAME."""
+    user = f"system:serviceaccount:{account.replace('/', ':')}"
+    return [each for each in json_lines(log) if each["user"]["username"] == user]
+
+
+def json_lines(log: Path) -> list[Object]:
+    """The complete lines of a log that a program writes: the last one may be written right now."""
+    return [json.loads(line) for line in log.read_text().splitlines(keepends=True) if line.endswith("\n")]
+
+
+def used_rights(events: Iterable[Object]) -> set[tuple[str, str, str, str]]:
+    """What was asked for: group, resource, name, verb. A request about a named object also uses a right to all."""
+    found: set[tuple[str, str, str, str]] = set()
+    for each in events:
+        what = each.get("objectRef") or {}
+        resource = "/".join(filter(None, (what.get("resource"), what.get("subresource"))))
+        selected = _SELECTED_NAME.search(each["requestURI"])
+        name = what.get("name") or (selected[1] if selected else "")
+        for about in ("", name):
+            found.add((what.get("apiGroup", ""), resource, about, each["verb"]))
+    return found
 
 
 def headgate(kubeconfig: Path, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
@@ -95,8 +162,8 @@ def prepare(server: AuditedServer) -> None:
     send(
         server, "POST", "/api/v1/nodes", a_node("small", cpu="1", pods="100", labels={"size": "small"}, taints=[_TAINT])
     )
-    send(server, "POST", f"{_QUEUES}/queues", _queue("team", "8"))
-    send(server, "POST", f"{_QUEUES}/queues", _queue("full", "1"))
+    send(server, "POST", f"{_QUEUES}/queues", queue_object("team", "8"))
+    send(server, "POST", f"{_QUEUES}/queues", queue_object("full", "1"))
     for value in ("low", "high"):
         body = {"metadata": {"name": value}, "value": 1000 if value == "high" else 1}
         send(server, "POST", "/apis/scheduling.k8s.io/v1/priorityclasses", body)
@@ -104,14 +171,16 @@ def prepare(server: AuditedServer) -> None:
     for name, more in (("idle", {}), ("train", {"namespace": "team-a"})):
         send(server, "POST", f"/apis/batch/v1/namespaces/{more.get('namespace', 'default')}/jobs", _job(name))
     send(server, "POST", f"{_KUEUE}/namespaces/default/workloads", _workload("held"))
-    _pod(server, "gated", annotations=_in("full"), schedulingGates=[{"name": GATE}])
-    _pod(server, "unschedulable", {"cpu": "500"})
-    _pod(server, "of-kueue", labels={"kueue.x-k8s.io/queue-name": "nowhere", "kueue.x-k8s.io/managed": "true"})
-    _pod(server, "large", {"cpu": "3"}, namespace="teams", annotations=_in("full"), schedulingGates=[{"name": GATE}])
+    create_pod(server, "gated", annotations=in_queue("full"), schedulingGates=[{"name": GATE}])
+    create_pod(server, "unschedulable", {"cpu": "500"})
+    create_pod(server, "of-kueue", labels={"kueue.x-k8s.io/queue-name": "nowhere", "kueue.x-k8s.io/managed": "true"})
+    create_pod(
+        server, "large", {"cpu": "3"}, namespace="teams", annotations=in_queue("full"), schedulingGates=[{"name": GATE}]
+    )
     for number, gate in enumerate(("dependency-ready", "other", "more")):
         namespace = "teams" if gate == "more" else "default"
         labels = {"lift": "me"} if gate == "other" else {}
-        _pod(
+        create_pod(
             server,
             f"held-{number}",
             namespace=namespace,
@@ -124,40 +193,60 @@ def prepare(server: AuditedServer) -> None:
 
 
 def rehearsing(server: AuditedServer, process: Process, name: str) -> None:
-    _pod(server, "plain", schedulerName=name)
+    create_pod(server, "plain", schedulerName=name)
     wait_for(lambda: "would bind default/plain" in process.log.read_text(), process)
     server.typed("delete", "pod", "plain", "--grace-period=0", "--force")
 
 
 def queueing(server: AuditedServer, process: Process, name: str) -> None:
-    """Pods of a queue and of a group go by queues, and the queue is told how full it is."""
+    """Pods of a queue and of a group are admitted by queues, and the status of the queue has its usage."""
     for queue in ("root", "default"):
         wait_for(partial(_is_there, server, f"{_QUEUES}/queues/{queue}"), process)
     group = {"metadata": {"name": "group"}, "spec": {"minMember": 2, "queue": "team"}}
     group |= _kind("scheduling.volcano.sh/v1beta1 PodGroup")
     send(server, "POST", f"{_QUEUES}/namespaces/default/podgroups", group)
-    _pod(server, "queued", {"cpu": "1"}, annotations=_in("team"), schedulingGates=[{"name": GATE}], schedulerName=name)
+    create_pod(
+        server,
+        "queued",
+        {"cpu": "1"},
+        annotations=in_queue("team"),
+        schedulingGates=[{"name": GATE}],
+        schedulerName=name,
+    )
     for member in ("member-0", "member-1"):
         annotations = {"scheduling.k8s.io/group-name": "group", OPT_IN: "true"}
         gates = [{"name": GATE}]
-        _pod(server, member, {"cpu": "1"}, annotations=annotations, schedulingGates=gates, schedulerName=name)
+        create_pod(server, member, {"cpu": "1"}, annotations=annotations, schedulingGates=gates, schedulerName=name)
     for bound in ("queued", "member-0", "member-1"):
-        wait_for(partial(_node_of, server, bound), process)
+        wait_for(partial(node_of, server, bound), process)
     status = f"{_QUEUES}/queues/team"
     wait_for(lambda: (send(server, "GET", status).get("status") or {}).get("allocated", {}).get("cpu"), process)
 
 
+def grouping_bare_pods(server: AuditedServer, process: Process, name: str) -> None:
+    """A pod that names no PodGroup, and that its queue has no capacity for, gets a PodGroup."""
+    create_pod(server, "bare", {"cpu": "400"}, annotations=in_queue("team"), schedulerName=name)
+    groups = f"{_QUEUES}/namespaces/default/podgroups"
+
+    def owners() -> list[str]:
+        found = send(server, "GET", groups)["items"]
+        return [owner["name"] for each in found for owner in each["metadata"].get("ownerReferences") or ()]
+
+    wait_for(lambda: "bare" in owners(), process)
+    server.typed("delete", "pod", "bare", "--grace-period=0", "--force")
+
+
 def scheduling(server: AuditedServer, process: Process, name: str) -> None:
     """A pod that fits, one that fits nowhere, one with a volume, one that preempts another."""
-    _pod(server, "plain", schedulerName=name)
-    _pod(server, "huge", {"cpu": "400"}, schedulerName=name)
+    create_pod(server, "plain", schedulerName=name)
+    create_pod(server, "huge", {"cpu": "400"}, schedulerName=name)
     claim = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
-    _pod(server, "with-volume", schedulerName=name, volumes=[claim])
+    create_pod(server, "with-volume", schedulerName=name, volumes=[claim])
     here = {"nodeSelector": {"size": "small"}, "tolerations": [{"operator": "Exists"}], "schedulerName": name}
-    _pod(server, "victim", {"cpu": "1"}, priorityClassName="low", **here)
+    create_pod(server, "victim", {"cpu": "1"}, priorityClassName="low", **here)
     for bound in ("plain", "victim"):
-        wait_for(partial(_node_of, server, bound), process)
-    _pod(server, "preemptor", {"cpu": "1"}, priorityClassName="high", **here)
+        wait_for(partial(node_of, server, bound), process)
+    create_pod(server, "preemptor", {"cpu": "1"}, priorityClassName="high", **here)
     wait_for(lambda: "deletionTimestamp" in _read(server, "victim")["metadata"], process)
     wait_for(lambda: scheduled_reason(_read(server, "huge")) == "Unschedulable", process)
     volume = "/api/v1/persistentvolumes/local"
@@ -165,6 +254,41 @@ def scheduling(server: AuditedServer, process: Process, name: str) -> None:
     events = "/api/v1/namespaces/default/events?fieldSelector=involvedObject.name="
     for about in ("plain", "huge", "victim"):
         wait_for(partial(_items, server, f"{events}{about}"), process)
+
+
+def ungating(server: AuditedServer, process: Process) -> None:
+    """Pods of another scheduler are ungated by their queue and get the reason why they wait; here, that scheduler is
+    kubectl."""
+    for queue in ("root", "default"):
+        wait_for(partial(_is_there, server, f"{_QUEUES}/queues/{queue}"), process)
+    group = {"metadata": {"name": "group"}, "spec": {"minMember": 2, "queue": "team"}}
+    send(
+        server,
+        "POST",
+        f"{_QUEUES}/namespaces/default/podgroups",
+        group | _kind("scheduling.volcano.sh/v1beta1 PodGroup"),
+    )
+    gates = [{"name": GATE}]
+    for member in ("member-0", "member-1"):
+        annotations = {"scheduling.k8s.io/group-name": "group", OPT_IN: "true"}
+        create_pod(server, member, {"cpu": "1"}, annotations=annotations, schedulingGates=gates)
+    for member in ("member-0", "member-1"):
+        wait_for(partial(is_ungated, server, member), process)
+        binding = {"metadata": {"name": member}, "target": {"kind": "Node", "name": "node"}} | _kind("v1 Binding")
+        sent = server.request("POST", f"{_PODS}/{member}/binding", JSON_TYPE, json.dumps(binding).encode())
+        assert sent.status == 201, sent.body
+    create_pod(server, "queued", {"cpu": "7"}, annotations=in_queue("team"), schedulingGates=gates)
+    wait_for(lambda: "has no capacity" in json.dumps(_read(server, "queued")["status"]), process)
+    for path in ("queues/team", "namespaces/default/podgroups/group"):
+        wait_for(partial(_has_status, server, f"{_QUEUES}/{path}"), process)
+
+
+def after_ungating(server: AuditedServer) -> None:
+    names = ("member-0", "member-1", "queued")
+    server.typed("delete", "pod", *names, "--grace-period=0", "--force", "--ignore-not-found")
+    server.typed("delete", "podgroup", "group", "--ignore-not-found")
+    for queue in ("root", "default"):
+        server.typed("delete", "queue.scheduling.volcano.sh", queue, "--ignore-not-found")
 
 
 def after_scheduling(server: AuditedServer) -> None:
@@ -215,6 +339,27 @@ def keeping_jobs(server: AuditedServer, process: Process, name: str) -> None:
         if each.startswith(("job-first", "job-second")):
             server.typed("patch", "workload", each, "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
             server.typed("delete", "workload", each, "--ignore-not-found")
+
+
+def reporting_gated_jobs(server: AuditedServer, process: Process) -> None:
+    """The queues of a gated job get a condition, and lose it with the job."""
+    names = {"kueue.x-k8s.io/queue-name": "team"}
+    template = {
+        "metadata": {"annotations": {QUEUE_NAME: "team"}},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]},
+    }
+    metadata = {"name": "held", "labels": names, "annotations": {"kueue.x-k8s.io/scheduling-gated-by": "x.io/data"}}
+    jobs = "/apis/batch/v1/namespaces/default/jobs"
+    send(server, "POST", jobs, {"metadata": metadata, "spec": {"suspend": True, "template": template}})
+    queues = (f"{_KUEUE}/namespaces/default/localqueues/team", f"{_QUEUES}/queues/team")
+
+    def reporting() -> list[bool]:
+        shown = [(send(server, "GET", path).get("status") or {}).get("conditions") for path in queues]
+        return [is_true(each, "GatedJobs") for each in shown]
+
+    wait_for(lambda: all(reporting()), process)
+    server.typed("delete", "job", "held", "--cascade=background")
+    wait_for(lambda: not any(reporting()), process)
 
 
 def serving_webhooks(server: AuditedServer, process: Process, name: str) -> None:
@@ -285,11 +430,11 @@ _TAINT = {"key": "size", "value": "small", "effect": "NoSchedule"}
 _CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 
 
-def _in(queue: str) -> dict[str, str]:
+def in_queue(queue: str) -> dict[str, str]:
     return {"scheduling.volcano.sh/queue-name": queue, OPT_IN: "true"}
 
 
-def _queue(name: str, cpu: str) -> Object:
+def queue_object(name: str, cpu: str) -> Object:
     return {"metadata": {"name": name}, "spec": {"capability": {"cpu": cpu}}} | _kind(
         "scheduling.volcano.sh/v1beta1 Queue"
     )
@@ -314,7 +459,7 @@ def _workload(name: str) -> Object:
     return {"metadata": {"name": name}, "spec": spec} | _kind("kueue.x-k8s.io/v1beta2 Workload")
 
 
-def _pod(server: AuditedServer, name: str, requests: Object | None = None, **more: Any) -> None:
+def create_pod(server: AuditedServer, name: str, requests: Object | None = None, **more: Any) -> None:
     metadata = {key: more.pop(key) for key in ("labels", "annotations") if key in more}
     namespace = more.pop("namespace", "default")
     pod = a_pod(name, requests, **more)
@@ -344,8 +489,16 @@ def _read(server: AuditedServer, name: str) -> Object:
     return send(server, "GET", f"{_PODS}/{name}")
 
 
-def _node_of(server: AuditedServer, name: str) -> str:
+def node_of(server: AuditedServer, name: str) -> str:
     return str(_read(server, name)["spec"].get("nodeName") or "")
+
+
+def is_ungated(server: AuditedServer, name: str) -> bool:
+    return not _read(server, name)["spec"].get("schedulingGates")
+
+
+def _has_status(server: AuditedServer, path: str) -> bool:
+    return bool(send(server, "GET", path).get("status"))
 
 
 def _items(server: AuditedServer, path: str) -> list[Object]:

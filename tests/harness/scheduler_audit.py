@@ -1,29 +1,34 @@
 """Watches every pod of a server from the start and checks every revision against the guarantees of a scheduler.
 
 A bound pod keeps its node, and no node ever has more pods than fit. The scheduler may be killed, disconnected or given
-wrong answers meanwhile.
+wrong answers meanwhile. The judge is that of ``headgate audit``.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from harness.pod_watch import PodWatch
 from harness.server import Server
+from headgate.audit.node_judge import NodeJudge
+from headgate.audit.pod_facts import read_pod
 
 Object = dict[str, Any]
+_MANY = 1_000_000
 
 
 class SchedulerAudit(PodWatch):
-    """``room``: how much cpu each node has, in whole ones, as all pods ask for it."""
+    """``room``: the CPU of each node in whole CPUs, as the pods request it."""
 
     def __init__(self, server: Server, capacity: Mapping[str, int]) -> None:
         super().__init__(server)
-        self._capacity = capacity
-        self._used: Counter[str] = Counter()
-        self.node_of: dict[str, str] = {}
+        self._judge = NodeJudge()
+        for name, cpu in capacity.items():
+            amounts = {"cpu": str(cpu), "pods": str(_MANY)}
+            self._judge.take_node({"metadata": {"name": name}, "status": {"allocatable": amounts}}, False)
+        self.node_of = self._judge.node_of
         """By uid, of all pods that ever got a node."""
 
     @property
@@ -31,17 +36,9 @@ class SchedulerAudit(PodWatch):
         return len(self.node_of)
 
     def judge(self, kind: str, pod: Object) -> None:
-        name, uid, node = pod["metadata"]["name"], pod["metadata"]["uid"], pod["spec"].get("nodeName") or ""
-        before = self.node_of.get(uid, "")
-        if before and node != before:
-            self.problems.append(f"{name} went from {before} to {node or 'nowhere'} at {self._revision}")
-        if node and not before:
-            self.node_of[uid] = node
-            self._used[node] += cpu_of(pod)
-        if kind == "DELETED":
-            self._used[node] -= cpu_of(pod)
-        if self._used[node] > self._capacity.get(node, 0) and node:
-            self.problems.append(f"{node} has {self._used[node]} on it at {self._revision}, and room for less")
+        found = len(self._judge.findings)
+        self._judge.take_pod(read_pod(pod), pod, kind == "DELETED", time.time(), int(self._revision), True)
+        self.problems += [each.line for each in self._judge.findings[found:]]
 
 
 def cpu_of(pod: Object) -> int:

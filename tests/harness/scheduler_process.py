@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 from harness.embedded_server import HEADGATE
 from harness.processes import Process
-from harness.server import JSON_TYPE, Server
+from harness.server import JSON_TYPE, Answer, Server
 
 Object = dict[str, Any]
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
+RETRY_S = 0.1
 _NAMESPACE = "/api/v1/namespaces/default"
 _PATCHES = {"merge": "application/merge-patch+json", "json": "application/json-patch+json"}
 
@@ -36,17 +37,37 @@ class SchedulerProcess(Process):
 
 
 def send(server: Server, method: str, path: str, body: Any = None, content: str = "") -> Object:
+    """The object that the server answers with."""
     sent = None if body is None else json.dumps(body).encode()
-    headers = {"Content-Type": content} if content else JSON_TYPE
-    answer = server.request(method, path, headers, sent)
+    answer = request(server, method, path, {"Content-Type": content} if content else JSON_TYPE, sent)
     assert answer.status in (200, 201), (method, path, answer.status, answer.body[:500])
     found: Object = answer.json()
     return found
 
 
+def request(
+    server: Server, method: str, path: str, headers: Mapping[str, str] | None = None, body: bytes | None = None
+) -> Answer:
+    """The answer to a request. While a kind is being defined anew, kube-apiserver asks its clients to come again (429):
+    the request is sent again then, as every client does it."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while (answer := server.request(method, path, headers, body)).status == 429 and time.monotonic() < deadline_s:
+        time.sleep(RETRY_S)
+    return answer
+
+
 def create_nodes(server: Server, nodes: Iterable[Object]) -> None:
     for node in nodes:
         send(server, "POST", "/api/v1/nodes", node)
+
+
+def create_priority_class(server: Server, body: Object) -> None:
+    """Pods may name it then: the admission plugin of an API server learns of classes by a watch, and refuses pods that
+    name others."""
+    send(server, "POST", "/apis/scheduling.k8s.io/v1/priorityclasses", body)
+    spec = {"containers": [{"name": "c", "image": "i"}], "priorityClassName": body["metadata"]["name"]}
+    pod = json.dumps({"metadata": {"name": "probe"}, "spec": spec}).encode()
+    wait_for(lambda: server.request("POST", f"{_NAMESPACE}/pods?dryRun=All", JSON_TYPE, pod).status == 201)
 
 
 def create_pod(server: Server, pod: Object) -> Object:
@@ -90,7 +111,8 @@ def wait_for(
     limit_s: float = PATIENCE_S,
     state: Callable[[], str] = lambda: "",
 ) -> Any:
-    """The first thing that counts as true; if it does not come, ``state`` and the end of the process's log are told."""
+    """The first result that is true. If there is none in time, the error has ``state`` and the end of the process's
+    log."""
     deadline_s = time.monotonic() + limit_s
     while True:
         found = what()

@@ -150,7 +150,7 @@ class Server:
         try:
             return self._once(method, path, sent, body)
         except (http.client.HTTPException, OSError):
-            # A server may close an idle connection at any time; only a fresh one that breaks is news.
+            # A server may close an idle connection at any time; only a new connection that breaks is an error.
             self._drop()
             if fresh:
                 raise
@@ -158,8 +158,12 @@ class Server:
 
     def watch(self, path: str, headers: Mapping[str, str] | None = None, timeout_s: float = 15.0) -> Watch:
         connection = self.connect(timeout_s)
-        connection.request("GET", path, headers=self._with_token(headers))
-        return Watch(connection, connection.getresponse())
+        try:
+            connection.request("GET", path, headers=self._with_token(headers))
+            return Watch(connection, connection.getresponse())
+        except BaseException:
+            connection.close()
+            raise
 
     def kubectl(
         self, arguments: Sequence[str], stdin: str | None = None, environment: Mapping[str, str] | None = None
@@ -182,6 +186,8 @@ class Server:
 
     def kubectl_environment(self) -> dict[str, str]:
         own = {"HOME": str(self._home), "PATH": os.environ.get("PATH", ""), "TZ": "UTC", "KUBE_EDITOR": "false"}
+        if "GOGC" in os.environ:
+            own["GOGC"] = os.environ["GOGC"]
         return marked(own)
 
     def _with_token(self, headers: Mapping[str, str] | None) -> dict[str, str]:

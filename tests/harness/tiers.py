@@ -1,9 +1,10 @@
 """A pytest plugin: two tiers of the same tests, and the order in which files are started.
 
-Every test is in both tiers; a tier decides how many random inputs the tests with random inputs get. `landing`, the
+Every test is in both tiers, except longer variants, which the mark `full` keeps out of `landing`; a tier decides how
+many random inputs the tests with random inputs get. `landing`, the
 default, is what `.ci/run` runs before each change: its draws are the same in each run (hypothesis: derandomize). `full`
-(`make test-full`, before each release) draws `FULL_FACTOR` times as many examples, others in each run, and more cases
-in the comparison suites. CONTRIBUTING.md says which suite is in which tier.
+(`make test-full`, before each release) draws ten times as many examples, others in each run, and more cases in the
+comparison suites. CONTRIBUTING.md says which suite is in which tier.
 
 Files that took long start first (`tests/file_seconds.json`, which `make file-seconds` writes), so that no worker is
 left with a long one at the end. A file that is not in the table counts as the mean of its folder.
@@ -24,10 +25,13 @@ SECONDS: Final = TESTS / "file_seconds.json"
 LANDING: Final = "landing"
 FULL: Final = "full"
 FULL_FACTOR: Final = 5
+LANDING_SHARE: Final = 2
+LANDING_LEAST: Final = 50
+"""A property draws half of its examples in the landing tier, and at least so many, if it has so many."""
 DRAWS: Final = {
-    "placements": {LANDING: 1000, FULL: 4000},
-    "patch_pairs": {LANDING: 3000, FULL: 9000},
-    "spoiled_step": {LANDING: 9, FULL: 3},
+    "placements": {LANDING: 500, FULL: 4000},
+    "patch_pairs": {LANDING: 2000, FULL: 9000},
+    "spoiled_step": {LANDING: 12, FULL: 3},
 }
 """Options of `tests/conftest.py`, where the command line does not give them."""
 FOLDER_S: Final = {"tests/real": 20.0, "tests/crashes": 15.0, "tests/wire": 10.0, "tests/property": 5.0}
@@ -52,11 +56,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("tier") == FULL:
-        for item in items:
-            _draw_more(item)
+    is_full = config.getoption("tier") == FULL
+    # Not deselected by the user: the run is complete without them.
+    items[:] = [item for item in items if is_full or not is_longer_variant(item)]
+    for item in items:
+        _set_examples(item, is_full=is_full)
     order = expected_seconds(recorded("wall_s"), {item.nodeid.partition("::")[0] for item in items})
     items.sort(key=lambda item: -order[item.nodeid.partition("::")[0]])
+
+
+def is_longer_variant(item: pytest.Item) -> bool:
+    return item.get_closest_marker(FULL) is not None
 
 
 def recorded(figure: str) -> dict[str, float]:
@@ -77,16 +87,21 @@ def _folder(file: str) -> str:
     return "/".join(file.split("/")[:2])
 
 
-def _draw_more(item: pytest.Item) -> None:
-    """Multiplies the examples of a property; that of a state machine is a method of its test case."""
+def examples_of(written: int, *, is_full: bool) -> int:
+    """How many examples a property draws whose settings say ``written``."""
+    return FULL_FACTOR * written if is_full else min(written, max(LANDING_LEAST, written // LANDING_SHARE))
+
+
+def _set_examples(item: pytest.Item, *, is_full: bool) -> None:
+    """Sets the examples of a property; that of a state machine is a method of its test case."""
     for holder, name in ((getattr(item, "obj", None), _PROPERTY_SETTINGS), (getattr(item, "cls", None), "settings")):
         # An item of a parametrized property shares its function with the others.
         found = getattr(holder, name, None)
-        if isinstance(found, settings) and not getattr(holder, "_draws_more", False):
-            more = settings(found, max_examples=FULL_FACTOR * found.max_examples)
+        if isinstance(found, settings) and not getattr(holder, "_has_tier", False):
+            tiered = settings(found, max_examples=examples_of(found.max_examples, is_full=is_full))
             target: Any = getattr(holder, "__func__", holder)
-            setattr(target, name, more)
-            target._draws_more = True
+            setattr(target, name, tiered)
+            target._has_tier = True
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

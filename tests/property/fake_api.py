@@ -17,7 +17,7 @@ from headgate.scheduling.framework.effects import WriteResult
 Object = dict[str, Any]
 
 SIZES = {"n0": 4, "n1": 4, "n2": 2}
-"""The nodes that may be there, and how much cpu they have: a node that vanished comes back as it was."""
+"""The nodes that may exist, and their CPU: a node that was deleted is created again with the same values."""
 ZONES = {"n0": "east", "n1": "west", "n2": "west"}
 MOST_PODS = 3
 TAINT = {"key": "odd", "value": "", "effect": "NoSchedule"}
@@ -30,11 +30,11 @@ RULES: dict[str, Object] = {
     "choosy": {"nodeSelector": {"disk": "there"}},
     "tolerant": {"tolerations": [{"key": "odd", "operator": "Exists"}]},
 }
-"""What a pod may ask of other pods, and of the nodes."""
+"""Rules of a pod about other pods and about nodes."""
 
 
 class Told(NamedTuple):
-    """What a watch tells; without an object, that it is gone."""
+    """An event of a watch; without an object, a deletion."""
 
     name: str
     uid: str
@@ -42,7 +42,7 @@ class Told(NamedTuple):
 
 
 class Watch:
-    """One resource as somebody hears of it."""
+    """One resource, as a client of a watch sees it."""
 
     def __init__(self) -> None:
         self.waiting: list[Told] = []
@@ -59,7 +59,7 @@ class Watch:
         return told
 
     def list_again(self, there: Mapping[str, Object]) -> Iterator[Told]:
-        """Everything that waited is told at once, as far as it still matters."""
+        """Delivers all waiting events at once, without those that later ones have replaced."""
         self.waiting.clear()
         for name, wire in list(self.known.items()):
             if uid_of(there.get(name)) != uid_of(wire):
@@ -81,12 +81,12 @@ class SmallApi:
         self.nodes: dict[str, Object] = {}
         self.watches = {"pods": Watch(), "nodes": Watch()}
         self.crowded: set[str] = set()
-        """Nodes where somebody else put a pod without asking whether there is room."""
+        """Nodes to which another client bound a pod without a check of the free capacity."""
         self.bound: dict[str, str] = {}
-        """By uid, where every pod that ever had a node got it: once and for all."""
+        """By uid, the node of every pod that was ever bound: it never changes."""
         self._revision = 0
 
-    # Objects come, change and go
+    # Objects are created, changed and deleted
 
     def create_pod(self, name: str, cpu: int, gates: int, priority: int, port: int, rule: str = "") -> None:
         if name in self.pods:
@@ -109,7 +109,7 @@ class SmallApi:
         self._store("pods", name, wire)
 
     def delete_pod(self, name: str) -> None:
-        """A pod on a node takes its time (``reap``)."""
+        """A pod on a node terminates slowly (``reap``)."""
         wire = self.pods.get(name)
         if wire is not None and node_of(wire):
             self._change(name, lambda pod: pod["metadata"].update(deletionTimestamp="2026-01-02T00:00:00Z"))
@@ -117,7 +117,7 @@ class SmallApi:
             self._drop("pods", name)
 
     def reap(self) -> bool:
-        """The pods that were told to go have gone; whether there were any."""
+        """All terminating pods are deleted; whether there were any."""
         leaving = [name for name, wire in self.pods.items() if wire["metadata"].get("deletionTimestamp")]
         for name in leaving:
             self._drop("pods", name)
@@ -139,7 +139,7 @@ class SmallApi:
             self._store("nodes", name, node)
 
     def change_node(self, name: str, how: str) -> None:
-        """Cordoned, tainted, of no zone, with a disk, or the other way round."""
+        """Toggles one of: cordoned, tainted, without a zone, with a disk."""
         if name in self.nodes:
             node = deepcopy(self.nodes[name])
             if how == "cordoned":
@@ -174,7 +174,7 @@ class SmallApi:
     def there(self, resource: str) -> dict[str, Object]:
         return self.pods if resource == "pods" else self.nodes
 
-    # What schedulers write
+    # Writes of schedulers
 
     def bind(self, name: str, uid: str, node: str) -> WriteResult:
         wire = self.pods.get(name)
@@ -210,13 +210,13 @@ class SmallApi:
         self._change(name, change)
 
     def delete_by_uid(self, name: str, uid: str) -> bool:
-        """Whether it was there."""
+        """Whether it existed."""
         if uid_of(self.pods.get(name)) != uid:
             return False
         self.delete_pod(name)
         return True
 
-    # What must be so
+    # Invariants
 
     def check_room(self) -> None:
         for node in SIZES:
@@ -229,7 +229,8 @@ class SmallApi:
         return [wire for wire in self.pods.values() if node_of(wire) == node]
 
     def could_run(self, wire: Object) -> list[str]:
-        """Where a pod without rules fits, if need be instead of pods of lower priority: by looking at everything."""
+        """The nodes on which a pod without rules fits, if necessary in place of pods of lower priority; computed from
+        all objects."""
         return [
             node
             for node, shown in self.nodes.items()

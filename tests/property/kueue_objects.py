@@ -21,7 +21,7 @@ KINDS = sorted({kind for kind, _ in SCHEMAS})
 
 
 def drawn(schema: Object) -> st.SearchStrategy[Any]:
-    """What a structural schema lets in, more or less; patterns are not looked at."""
+    """A value that a structural schema accepts, in most cases; patterns are ignored."""
     if "enum" in schema:
         return st.sampled_from(schema["enum"])
     if schema.get("x-kubernetes-int-or-string"):

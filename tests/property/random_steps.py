@@ -17,7 +17,7 @@ MOMENT_S = 0.05
 
 
 class Drawn(World):
-    """``judge`` is asked before every request of the controllers."""
+    """``judge`` is called before every request of the controllers."""
 
     judge: Callable[[effects.RequestEffect], None] = staticmethod(lambda effect: None)
 
@@ -26,7 +26,7 @@ class Drawn(World):
         return super()._request(effect)
 
     def pass_a_moment(self) -> None:
-        """What was to be done within a moment is due; nothing is worked on yet."""
+        """Makes delayed keys due; performs no work."""
         self.server.epoch_s += MOMENT_S
         while self._later and self._later[0][0] <= self.server.epoch_s:
             self._due[heapq.heappop(self._later)[2]] = None
@@ -44,7 +44,7 @@ class Drawn(World):
 
 
 def chooser(tape: Sequence[int]) -> Callable[[Sequence[Any]], Any]:
-    """Choices out of drawn numbers; when they are used up, always the first."""
+    """Choices from drawn numbers; when these are used up, always the first choice."""
     numbers: Iterator[int] = iter(tape)
 
     def choose(options: Sequence[Any]) -> Any:

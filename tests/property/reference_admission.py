@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from headgate.quota.api.cohort import FlavorResource
+from headgate.quota.api.resource_groups import FlavorResource
 from property.reference_quota import Held, SlowQuota
 
 
 class Asking(NamedTuple):
-    """A workload that asks for so many thousandths of a cpu. ``came``: earlier is less."""
+    """A workload that requests this number of thousandths of a CPU. ``came``: its order of creation."""
 
     name: str
     queue: str
@@ -72,11 +72,11 @@ class SlowAdmission:
                     self._first[head.name] = self._after(head, flavor)
                     has_moved = True
                 continue
+            if could_ever:
+                reserved.append((head.queue, self._kept(head, could_ever, reserved)))
             if firsts[head]:
                 has_moved = True
                 continue
-            if could_ever:
-                reserved.append((head.queue, self._kept(head, could_ever, reserved)))
             self._set_aside(head)
         if not has_moved and self._done() == before:
             for head in passed:
@@ -101,7 +101,8 @@ class SlowAdmission:
         return next((each for each in self._waiting if each.queue == queue and each.name not in self._aside), None)
 
     def _nominate(self, asking: Asking, first: int) -> tuple[str, int, str]:
-        """The flavor that has room, or none; how high its quota lies; and if none, the one that could have had it."""
+        """The flavor that has free quota, or none; the height of that quota in the tree; and if none, the flavor that
+        could have it."""
         could: list[tuple[int, int, str]] = []
         node = f"queue/{asking.queue}"
         for at, flavor in list(enumerate(self._queues[asking.queue].flavors))[first:]:
@@ -117,7 +118,7 @@ class SlowAdmission:
         return "", height, flavor
 
     def _height(self, queue: str, fr: FlavorResource, more: int) -> tuple[int, bool]:
-        """Of the lowest part of the tree that has so much more, and whether that is less than all of it."""
+        """The lowest subtree that has this additional quota, and whether it is less than the whole tree."""
         node: str | None = f"queue/{queue}"
         last = node
         while node is not None:
@@ -129,7 +130,7 @@ class SlowAdmission:
         return self._depth(last), False
 
     def _depth(self, node: str) -> int:
-        """The way down to the farthest leaf."""
+        """The distance to the farthest leaf."""
         return max((self._depth(each) + 1 for each in self._quota.children(node)), default=0)
 
     def _kept(self, asking: Asking, flavor: str, reserved: Sequence[Held]) -> dict[FlavorResource, int]:

@@ -15,7 +15,7 @@ HOLDING = ("allocated", *PROMISED)
 
 
 class Pod:
-    """What was heard of a pod, and what was done with it."""
+    """The known state of a pod, and the decisions about it."""
 
     def __init__(self, task: TaskInfo) -> None:
         self.task = task
@@ -27,10 +27,10 @@ class Pod:
         self.put_off_s: float | None = None
 
     def hear(self, task: TaskInfo) -> None:
-        if self.is_gone and not task.leaving:
+        if self.is_gone and not task.is_terminal_or_terminating:
             return
         self.task = task
-        self.is_gone = task.leaving
+        self.is_gone = task.is_terminal_or_terminating
         self.is_bound |= bool(task.node_name)
         if task.stamp is not None and not task.gates and task.stamp.at not in self.withdrawn:
             self.is_stamped, self.put_off_s = True, None
@@ -45,11 +45,15 @@ class Pod:
         self.withdrawn.add(self.promised_at)
         self.promised_at, self.is_stamped = "", False
 
+    def is_tentative(self) -> bool:
+        """Whether it did not opt in: it returns a grant if no node fits."""
+        return not self.task.opted_in and not self.is_stamped
+
     def asks_more(self) -> bool:
         return any(amount > self.promised.get(name, 0) for name, amount in self.task.requests.items())
 
     def missing(self) -> Amounts:
-        """What it asks for and was not promised."""
+        """What it requests and was not promised."""
         left = {name: amount - self.promised.get(name, 0) for name, amount in self.task.requests.items()}
         return {name: amount for name, amount in left.items() if amount > 0}
 
@@ -79,7 +83,7 @@ class Group:
 
 
 class SlowQueues:
-    """Names of queues, names of groups and uids of pods to what is known of them."""
+    """Queues by name, groups by name and pods by uid."""
 
     def __init__(self) -> None:
         self.queues: dict[str, Queue] = {}
@@ -90,7 +94,7 @@ class SlowQueues:
     # The tree.
 
     def path(self, name: str) -> list[str]:
-        """From a queue upwards, as far as there are queues."""
+        """The queue and its ancestors, as far as they exist."""
         path = [name]
         while path[-1] != ROOT:
             queue = self.queues.get(path[-1])
@@ -117,7 +121,8 @@ class SlowQueues:
         return queue is not None and name != ROOT and is_leaf and queue.state == "Open" and self.is_sound(name)
 
     def is_sound(self, name: str) -> bool:
-        """It stands below the root, and nobody on the way may use more than the next who says something above."""
+        """Whether the queue is below the root, and no queue on its path has a larger capability than the next one that
+        has one."""
         path = self.path(name)
         said = [self.queues[each].capability["cpu"] for each in path if "cpu" in self.spec(each).capability]
         return path[-1] == ROOT and said == sorted(said)
@@ -125,7 +130,7 @@ class SlowQueues:
     def spec(self, name: str) -> Queue:
         return self.queues.get(name, Queue(name))
 
-    # What is in use.
+    # Usage.
 
     def place(self, pod: Pod) -> str:
         if pod.promised_at and (pod.is_stamped or not pod.is_bound):
@@ -143,7 +148,10 @@ class SlowQueues:
         return add(
             pod.task.requests
             for pod in self.pods.values()
-            if pod.state() == "gone" and pod.is_bound and not pod.task.ended and name in self.path(self.place(pod))
+            if pod.state() == "gone"
+            and pod.is_bound
+            and not pod.task.is_terminal
+            and name in self.path(self.place(pod))
         )
 
     def members(self, group: str) -> list[Pod]:
@@ -159,7 +167,7 @@ class SlowQueues:
         return add(pod.holds() for pod in self.members(name) if pod.state() in HOLDING)
 
     def inqueue(self, name: str) -> tuple[Amounts, Amounts]:
-        """What groups were let in for and do not hold, and what they hold beyond it."""
+        """What enqueued groups may still use, and what they use beyond it."""
         left, beyond = [], []
         for key, group in self.groups.items():
             if self.is_in(key) and name in self.path(group.queue):
@@ -169,13 +177,13 @@ class SlowQueues:
                 beyond.append({r: max(a - group.least.get(r, 0), 0) for r, a in held.items()})
         return add(left), add(beyond)
 
-    # Who is next.
+    # The next unit.
 
     def ready(self, group: str) -> int:
         return sum(pod.state() in (*HOLDING, "done") for pod in self.members(group))
 
     def unit(self, name: str) -> list[Pod]:
-        """Who of a group goes on together next."""
+        """The pods of a group that are granted together next."""
         waiting = sorted((pod for pod in self.members(name) if pod.state() == "waiting"), key=task_key)
         lacks = max(self.groups[name].minimum - self.ready(name), 0)
         existing = sum(pod.state() != "gone" for pod in self.members(name))
@@ -240,7 +248,7 @@ class SlowQueues:
                 task = pod.task
                 key = (True, -task.priority, 0, 0.0, task.created_s, task.namespace, task.name, uid)
                 ask = pod.missing() if pod.state() == "growing" else dict(task.requests)
-                # A pod without a group leaves room for groups that were let in.
+                # A pod without a group leaves capacity for enqueued groups.
                 if pod.state() == "growing" or self.fits(self.place(pod), ask, enqueue=True):
                     units.append((key, self.place(pod), (uid,), ask))
         for name, group in self.groups.items():
@@ -253,10 +261,41 @@ class SlowQueues:
             for key, queue, uids, ask in units
             if self.takes(queue) and self.fits(queue, ask)
         ]
-        return min(fitting)[1:] if fitting else None
+        closed: set[str] = set()
+        for _, queue, uids in sorted(fitting):
+            if self.fits_windows(queue, sum(not self.pods[uid].is_tentative() for uid in uids), closed):
+                return queue, uids
+        return None
+
+    # The number of pods that may look for a node at once.
+
+    def window(self, name: str) -> int | None:
+        return self.spec(name).max_pods_without_node
+
+    def without_node(self, name: str) -> int:
+        return sum(
+            pod.state() == "reserved" and not pod.is_tentative() and name in self.path(self.place(pod))
+            for pod in self.pods.values()
+        )
+
+    def fits_windows(self, queue: str, many: int, closed: set[str]) -> bool:
+        """Whether no queue on the path has more pods without a node than its window allows. After the first unit that
+        does not fit, all later units of that queue wait. A unit that is larger than the window fits when no other pod
+        of the queue waits for a node."""
+        if not many:
+            return True
+        path = self.path(queue)
+        if any(name in closed for name in path):
+            return False
+        for name in path:
+            window, count = self.window(name), self.without_node(name)
+            if window is not None and count and count + many > window:
+                closed.add(name)
+                return False
+        return True
 
     def can_start(self, name: str) -> bool:
-        """Whether those of a group that may be tried are enough for what is missing to its minimum on nodes."""
+        """Whether the members that may be tried are enough for the missing part of the minimum on nodes."""
         if name not in self.groups:
             return False
         states = [pod.state() for pod in self.members(name)]
@@ -265,7 +304,7 @@ class SlowQueues:
         )
 
     def end_short(self) -> list[str]:
-        """Where nothing fits, members of groups that are not whole lose what they were promised; who did."""
+        """If no unit fits, members of gangs below their minimum lose their promises; returns those members."""
         lost = []
         for pod in self.pods.values():
             name = pod.task.group
@@ -278,7 +317,8 @@ class SlowQueues:
         return [pod.task.uid for pod in lost]
 
     def let_grow(self) -> list[str]:
-        """Where nothing fits, the oldest that asks for more takes from younger ones that do; who lost a promise."""
+        """If no unit fits, the oldest resized pod takes the promises of younger resized pods; returns the pods that
+        lost one."""
         growing = sorted((pod for pod in self.pods.values() if pod.state() == "growing"), key=promise_key)
         for index, pod in enumerate(growing):
             younger, place = growing[index + 1 :], self.place(pod)
@@ -314,7 +354,7 @@ class SlowQueues:
         return False
 
     def next_try(self, uids: Iterable[str]) -> str | None:
-        """Who of those with a grant is tried next, by what is on nodes."""
+        """The pod with a grant that is tried next, by the usage on nodes."""
         keyed = []
         for uid in uids:
             pod, task = self.pods[uid], self.pods[uid].task
@@ -332,7 +372,7 @@ class SlowQueues:
         group = self.groups.get(name, Group("", 1, {}, 0.0, ""))
         members, ready = self.members(name), self.ready(name)
         on_nodes = sum(pod.state() in ("allocated", "done") for pod in members)
-        queue = group.queue  # without an object the group has no queue, and no limits to be measured by
+        queue = group.queue  # without its object a group has no queue and no limits
         held = add(pod.task.requests for pod in members if pod.state() == "allocated")
         share = self.job_share(queue, held)
         is_partial = 0 < ready < group.minimum
@@ -340,7 +380,7 @@ class SlowQueues:
         return (not is_partial, -priority, int(on_nodes >= group.minimum), share, group.created_s, "ns", name, "")
 
     def lost(self) -> set[str]:
-        """Promises that outgrew a lowered limit."""
+        """Promises that exceed a lowered limit."""
         over = {
             name: {
                 r: limit - self.held(name, "allocated").get(r, 0)

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from headgate.quota.api.cohort import FlavorQuota, FlavorResource
+from headgate.quota.api.resource_groups import FlavorQuota, FlavorResource
 
 Held = tuple[str, Mapping[FlavorResource, int]]
 """A queue's name and what one workload uses in it."""
 
 
 class SlowQuota:
-    """Cluster queues with their cohort and quotas, cohorts with their parent and quotas, and who uses what."""
+    """ClusterQueues with their cohort and quotas, cohorts with their parent and quotas, and the usage of each."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class SlowQuota:
         self.queues, self.cohorts, self.held = queues, cohorts, list(held)
 
     def parent(self, node: str) -> str | None:
-        """Nodes are written ``queue/NAME`` and ``cohort/NAME``. A cohort on a circle is nobody's child."""
+        """Nodes are written ``queue/NAME`` and ``cohort/NAME``. A cohort in a cycle has no parent."""
         kind, name = node.split("/", 1)
         known = self.queues if kind == "queue" else self.cohorts
         above = known[name][0] if name in known else ""

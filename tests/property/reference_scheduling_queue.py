@@ -132,7 +132,7 @@ class SlowQueue:
     # Trying
 
     def pop(self, now_s: float) -> SlowPod | None:
-        self.flush(now_s)
+        self.requeue_due(now_s)
         if active := self.at("active"):
             found = active[0]
         elif backing := sorted(self.at("backoff"), key=SlowPod.backoff_end):
@@ -183,7 +183,7 @@ class SlowQueue:
         else:
             self.activate_one(known, "ForceActivate", now_s)
 
-    def flush(self, now_s: float) -> None:
+    def requeue_due(self, now_s: float) -> None:
         for each in self.at("backoff", "error-backoff"):
             if not each.backs_off(now_s):
                 self.activate_one(each, "BackoffComplete", now_s)

@@ -19,12 +19,13 @@ from headgate.scheduling.scheduler import Scheduler
 from property.fake_api import MOST_PODS, SIZES, cpu_of, node_of, reason_of, uid_of
 from property.fake_api_with_queues import (
     FOREIGN,
-    GROUPS,
     LIMITS,
     QueuedApi,
     gate_names,
+    held_cpu,
     holds,
     is_stamped,
+    may_be_granted,
     path_of,
     queue_of,
 )
@@ -35,13 +36,16 @@ RESOURCES = {"queues": QUEUES, "groups": POD_GROUPS}
 
 
 class QueueSimulation(SchedulerSimulation):
-    """``enabled``: the feature gate of the scheduler that is born next."""
+    """``enabled``: the feature gate of the scheduler that starts next. ``has_leases``: its feature gate
+    ReservationLease."""
 
     api: QueuedApi
+    has_leases = False
 
     def __init__(self) -> None:
         self.enabled = True
         self.lowered = False
+        self.has_changed_groups = False
         super().__init__()
 
     def _new_api(self) -> QueuedApi:
@@ -49,13 +53,16 @@ class QueueSimulation(SchedulerSimulation):
 
     def _new_scheduler(self, ledger: Ledger) -> Scheduler:
         read, makers = configured([ledger])
-        profiles = tuple(msgspec.structs.replace(each, queues=SETTINGS) for each in read.profiles)
+        queues = msgspec.structs.replace(SETTINGS, has_leases=self.has_leases)
+        profiles = tuple(msgspec.structs.replace(each, queues=queues) for each in read.profiles)
         read = msgspec.structs.replace(read, profiles=profiles)
         return Scheduler(read, makers, queueing=QueueAdmissionSettings(self.enabled, lambda: self.now_s))
 
     def _born(self) -> None:
         self.lifts: list[RemoveSchedulingGate] = []
         self.lift_ghosts: list[RemoveSchedulingGate] = []
+        self.granted: dict[str, RemoveSchedulingGate] = {}
+        """By uid, the last grant; it counts as long as its stamp may still be written."""
         self.removals: list[RemoveStamp] = []
         self.asked: set[str] = set()
         super()._born()
@@ -65,6 +72,10 @@ class QueueSimulation(SchedulerSimulation):
         if isinstance(effect, RemoveSchedulingGate):
             assert all(each.pod.uid != effect.pod.uid for each in self.lifts), "one removal at a time"
             self.lifts.append(effect)
+            if effect.stamp and (before := self.granted.get(effect.pod.uid)) != effect:
+                self.granted[effect.pod.uid] = effect
+                if before is None or before.stamp != effect.stamp:
+                    self.new_grants.append(effect)
             group = effect.pod.annotations.get(GROUP_NAMES[0])
             if group and effect.stamp and effect.pod.uid not in self.asked:
                 self.begun.add(group)
@@ -72,28 +83,69 @@ class QueueSimulation(SchedulerSimulation):
         elif isinstance(effect, RemoveStamp):
             others = [each["spec"].get("priority", 0) for each in self.api.pods.values() if not node_of(each)]
             is_lower = any(effect.pod.priority < each for each in others)
-            assert self.lowered or is_lower, "promises are taken back from a lowered limit, or for higher priority"
+            group = effect.pod.annotations.get(GROUP_NAMES[0])
+            is_short = group and len(self._with_room(group)) < self._minimum(group)
+            assert self.lowered or is_lower or is_short or self.has_changed_groups or effect.lapse, (
+                "promises are revoked after a lowered limit, for higher priority, of incomplete gangs, or by a lapse"
+            )
             self.removals.append(effect)
         else:
             super()._want(effect)
 
     def _call(self, method: str, *args: Any, **more: Any) -> None:
         self.begun: set[str] = set()
+        self.new_grants: list[RemoveSchedulingGate] = []
         super()._call(method, *args, **more)
+        for grant in self.new_grants:
+            self._check_grant(grant)
         for group in self.begun:
             self._check_whole(group)
 
+    def _check_grant(self, grant: RemoveSchedulingGate) -> None:
+        """What the API shows, and what removals of gates that are in progress write, fits in the limits that the
+        scheduler has seen: also after a limit was lowered."""
+        promised = read_stamp(grant.stamp, grant.pod.uid)
+        assert promised is not None
+        for queue in path_of(promised.queue):
+            known = self.api.watches["queues"].known.get(queue)
+            if known is None or self.api.hears_the_dead:
+                continue
+            limit, used = int(known["spec"]["capability"]["cpu"]), self._used_with_grants(queue)
+            assert used <= limit, f"the grant to {grant.pod.uid} lifts {queue} to {used} of {limit}"
+
+    def _used_with_grants(self, queue: str) -> int:
+        """Bound, promised, or about to be promised, in the queue and all below it."""
+        used = 0
+        for wire in self.api.pods.values():
+            grant = self.granted.get(uid_of(wire))
+            stamp = None if grant is None or node_of(wire) else read_stamp(grant.stamp, uid_of(wire))
+            if wire["metadata"].get("deletionTimestamp"):
+                continue
+            if stamp is not None:
+                used += stamp.requests["cpu"] // 1000 if queue in path_of(stamp.queue) else 0
+            elif holds(wire) and queue in path_of(queue_of(wire)):
+                used += held_cpu(wire)
+        return used
+
     def _check_whole(self, group: str) -> None:
-        """Its first gate is lifted when as many as its minimum have room: on a node, promised, or about to be."""
+        """The first gate of a gang is lifted when its minimum has capacity."""
+        have = self._with_room(group)
+        assert len(have) >= self._minimum(group), f"{len(have)} of {group} are promised"
+
+    def _minimum(self, group: str) -> int:
+        """As the scheduler has seen it."""
+        return int(self.api.watches["groups"].known[group]["spec"]["minMember"])
+
+    def _with_room(self, group: str) -> list[Any]:
+        """The members of the group that are on a node, promised, or in flight."""
         under_way = {each.pod.uid for each in self.lifts}
         known = self.api.watches["pods"].known.values()
         members = [each for each in known if each["metadata"]["annotations"].get(GROUP_NAMES[0]) == group]
-        have = [
+        return [
             each
             for each in members
             if holds(each) or uid_of(each) in under_way or self.scheduler.queues.peek_wait_reason(uid_of(each)) is None
         ]
-        assert len(have) >= GROUPS[group], f"{len(have)} of {group} are promised"
 
     def _hear(self, resource: str, name: str, uid: str, wire: Any) -> None:
         if resource not in RESOURCES:
@@ -103,16 +155,22 @@ class QueueSimulation(SchedulerSimulation):
         else:
             self._call("object_applied", RESOURCES[resource], wire, self.now_s)
 
-    # Answers
+    # Responses
 
     def answer_lift(self, what: tuple[int, str]) -> None:
         if not self.lifts:
             return
         index, how = what
         lift = self.lifts.pop(index % len(self.lifts))
-        self._call("gate_removed", lift.pod.uid, self._lifted(lift, how), "because", self.now_s)
+        result = self._lifted(lift, how)
+        if result in (WriteResult.REFUSED, WriteResult.GONE):
+            self.granted.pop(lift.pod.uid, None)
+        self._call("gate_removed", lift.pod.uid, result, "because", self.now_s)
 
     def _lifted(self, lift: RemoveSchedulingGate, how: str) -> WriteResult:
+        is_written = self.api.lifted.get(lift.pod.uid) == lift.stamp
+        if how == "refused" and (is_written or any(each.pod.uid == lift.pod.uid for each in self.lift_ghosts)):
+            how = "later"  # an API server that refuses a patch had refused it before
         if how in ("later", "refused"):
             return WriteResult(how)
         if how == "unheard":
@@ -124,11 +182,11 @@ class QueueSimulation(SchedulerSimulation):
     def _lift(self, lift: RemoveSchedulingGate) -> WriteResult:
         before = self.api.lifted.get(lift.pod.uid)
         stamp = read_stamp(before, lift.pod.uid)
-        if stamp is not None and self.scheduler.queues.is_withdrawn(lift.pod.uid, stamp):
+        if stamp is not None and self.scheduler.queues.is_revoked_stamp(lift.pod.uid, stamp):
             del self.api.lifted[lift.pod.uid]
         result = self.api.lift(lift.pod.name, lift.pod.uid, lift.stamp)
         wire = self.api.pods.get(lift.pod.name)
-        if before is None and lift.stamp and result is WriteResult.DONE and wire is not None and not self.lowered:
+        if lift.stamp and result is WriteResult.DONE and wire is not None and not self.lowered and not node_of(wire):
             for queue in path_of(queue_of(wire)):
                 if queue in self.api.limits:
                     used = self.api.used(queue)
@@ -136,21 +194,29 @@ class QueueSimulation(SchedulerSimulation):
         return result
 
     def answer_removal(self, what: tuple[int, str]) -> None:
-        """A stamp whose promise was taken back, or is to be, is removed; whoever sends that tries more than once."""
+        """The stamp of a revoked promise, or of one that is to be revoked, is removed; the sender repeats a failed
+        removal."""
         index, how = what
         if not self.removals or how == "later":
             return
         removal = self.removals.pop(index % len(self.removals))
-        result = self.api.unstamp(removal.pod.name, removal.pod.uid, removal.stamp)
+        result = self._unstamp(removal)
         if how == "lost":
-            result = self.api.unstamp(removal.pod.name, removal.pod.uid, removal.stamp)
+            result = self._unstamp(removal)
         self._call("stamp_removed", removal.pod.uid, removal.stamp, result, self.now_s)
+
+    def _unstamp(self, removal: RemoveStamp) -> WriteResult:
+        """A patch that writes the stamp arrives before, or not at all."""
+        self.lift_ghosts = [each for each in self.lift_ghosts if each.stamp != removal.stamp]
+        self.granted.pop(removal.pod.uid, None)
+        return self.api.unstamp(removal.pod.name, removal.pod.uid, removal.stamp, removal.lapse)
 
     def delete_slowly(self, name: str, grace_s: int) -> None:
         self.api.delete_slowly(name, self.now_s + grace_s)
 
     def late_lift(self, lift: RemoveSchedulingGate) -> None:
-        """From somebody who died before its successor began: what there was room for then may be too much now."""
+        """A write of a scheduler that crashed before its successor began: the capacity may have been promised again
+        since."""
         self.api.hears_the_dead = self.lowered = True
         self._lift(lift)
 
@@ -159,27 +225,35 @@ class QueueSimulation(SchedulerSimulation):
             self._lift(self.lift_ghosts[index % len(self.lift_ghosts)])
 
     def set_limit(self, queue: str, cpu: int) -> None:
-        """Once a limit was lowered, more may be in use than it allows, by promises of before."""
+        """After a limit was lowered, earlier promises may exceed it."""
         self.lowered |= cpu < self.api.limits[queue]
         self.api.set_limit(queue, cpu)
 
+    def regroup(self, name: str, group: str) -> None:
+        self.has_changed_groups = True
+        self.api.regroup(name, group)
+
+    def set_minimum(self, group: str, members: int) -> None:
+        self.has_changed_groups = True
+        self.api.set_minimum(group, members)
+
     def switch(self, on: bool) -> None:
-        """Whoever starts next has the feature on or off."""
+        """The next scheduler has the feature gate on or off."""
         self.enabled = on
         self.die()
 
     def die(self, applied: tuple[bool, ...] = (), lifted: tuple[bool, ...] | None = None) -> None:
-        """``lifted``: which removals of gates arrive; if nothing is said of them, it is drawn from the others' lot."""
+        """``lifted``: which gate removals arrive; by default it is drawn together with the other requests."""
         arriving = applied[::-1] if lifted is None else lifted
         for lift, arrives in zip([*self.lifts, *self.lift_ghosts], arriving, strict=False):
             if arrives:
                 self._lift(lift)
         for removal, arrives in zip(self.removals, applied, strict=False):
             if arrives:
-                self.api.unstamp(removal.pod.name, removal.pod.uid, removal.stamp)
+                self._unstamp(removal)
         super().die(applied)
 
-    # Peace
+    # Quiescence
 
     def _is_busy(self) -> bool:
         return bool(self.lifts) or bool(self.removals) or super()._is_busy()
@@ -191,7 +265,7 @@ class QueueSimulation(SchedulerSimulation):
         self.answer_removal((0, "truth"))
         super()._answer_all()
 
-    # What must be so
+    # Invariants
 
     def check_gates(self) -> None:
         for wire in self.api.pods.values():
@@ -200,7 +274,7 @@ class QueueSimulation(SchedulerSimulation):
                 assert "Unschedulable" not in reasons, f"{uid_of(wire)} looks like a shortage and has a gate"
 
     def check_ledger(self) -> None:
-        """When all is told, the ledger has what anybody would count."""
+        """When all events are delivered, the ledger equals the amounts counted from the API."""
         queues = self.scheduler.queues
         for queue in LIMITS:
             allocated = self._sum(queue, lambda wire: bool(node_of(wire)))
@@ -211,10 +285,11 @@ class QueueSimulation(SchedulerSimulation):
 
     def _sum(self, queue: str, counts: Any) -> int:
         alive = (wire for wire in self.api.pods.values() if holds(wire) and queue in path_of(queue_of(wire)))
-        return sum(cpu_of(wire) for wire in alive if counts(wire))
+        return sum(held_cpu(wire) for wire in alive if counts(wire))
 
     def check_nobody_is_stranded(self) -> None:
-        """Whoever is gated by us alone waits because there is no room, or because its group is not whole."""
+        """A pod whose only gate is the queue gate waits because its queue is full, or because its gang is
+        incomplete."""
         for wire in self.api.pods.values():
             annotations = wire["metadata"]["annotations"]
             if annotations.get(OPT_IN) != "true" or FOREIGN in gate_names(wire) or holds(wire):
@@ -223,10 +298,10 @@ class QueueSimulation(SchedulerSimulation):
             if not self.enabled or wire["metadata"].get("deletionTimestamp"):
                 continue
             group = annotations.get(GROUP_NAMES[0], "")
-            assert not self._fits(wire, group), f"{uid_of(wire)} waits although there is room"
+            assert not self._fits(wire, group), f"{uid_of(wire)} waits although there is capacity"
 
     def check_nobody_waits_behind_a_promise_of_lower_priority(self) -> None:
-        """A pod that would fit into its queue if promises of lower priority that have no node were taken back."""
+        """Whether the pod would fit into its queue if promises of lower priority without a node were revoked."""
         for wire in self.api.pods.values():
             annotations = wire["metadata"]["annotations"]
             if node_of(wire) or holds(wire) or annotations.get(OPT_IN) != "true" or not self.enabled:
@@ -249,14 +324,16 @@ class QueueSimulation(SchedulerSimulation):
         return is_lower and is_alone and is_told and not has_node and queue_of(wire) == queue_of(other)
 
     def calm(self) -> None:
-        """Everything is told and answered, no pod ends, and time goes on until all backoffs are over."""
+        """All events are delivered and all requests answered, no pod ends, and time passes until all back-offs are
+        over."""
         for _ in range(3):
             self._quiet(reaps=False)
             self.now_s += 11.0
         self._quiet(reaps=False)
 
     def check_terminating(self) -> None:
-        """A pod with a share and no node waits if it fits once terminating pods are gone, and is a shortage if not."""
+        """A pod with a promise and no node waits if it fits after terminating pods are gone; otherwise it is
+        Unschedulable."""
         for wire in self.api.pods.values():
             if node_of(wire) or gate_names(wire) or not is_stamped(wire) or wire["metadata"].get("deletionTimestamp"):
                 continue
@@ -273,7 +350,8 @@ class QueueSimulation(SchedulerSimulation):
                 assert not fits, f"{uid_of(wire)} is called a shortage and fits on {fits}"
 
     def _fits_later(self, wire: Any, node: str) -> bool:
-        """Beside those who stay, who are overdue, and who were promised the node and are as important."""
+        """Whether the pod fits together with the pods that stay, the overdue ones, and nominated pods of at least its
+        priority."""
         there, leaves = [wire], False
         for each in self.api.pods.values():
             told = each["metadata"].get("deletionTimestamp")
@@ -293,17 +371,17 @@ class QueueSimulation(SchedulerSimulation):
             ]
             alive = [each for each in members if not each["metadata"].get("deletionTimestamp")]
             in_already = [each for each in alive if holds(each)]
-            lacking = GROUPS[group] - len(in_already)
+            lacking = self._minimum(group) - len(in_already)
             if lacking > 0:
-                waiting = sorted(cpu_of(each) for each in alive if not holds(each) and FOREIGN not in gate_names(each))
+                waiting = sorted(cpu_of(each) for each in alive if not holds(each) and may_be_granted(each))
                 if len(waiting) < lacking:
                     return False
-                asked = sum(waiting[-lacking:])  # the costliest: if these fit, so do whichever come first
+                asked = sum(waiting[-lacking:])  # the largest members: if these fit, so do any others
         return self._has_room(wire, asked)
 
     def _has_room(self, wire: Any, asked: int) -> bool:
         limits = self.api.limits
         path = [each for each in path_of(queue_of(wire)) if each in limits]
         if any(limits[below] > limits[above] for below, above in pairwise(path)):
-            return False  # an invalid branch takes nobody in
+            return False  # an invalid subtree admits nothing
         return all(self.api.used(each) + asked <= limits[each] for each in path)

@@ -41,7 +41,7 @@ SOUND, ALL = (
     )
     for each in (False, True)
 )
-STEPS = [step for step in all_steps(SOUND) if step.keeps_jobs]
+STEPS = [step for step in all_steps(SOUND) if step.for_kueue_queues]
 WORDS = st.sampled_from(
     ["", "true", "false", "lq", "a.io/b", "a.io/b,c.io/d", "A b", "0", "3", "statefulset", "x" * 70]
 )
@@ -113,7 +113,7 @@ NAMES = st.sampled_from(["ns", "with-default", "unknown", "kube-system"])
 
 
 def patched(obj: Object, patch: tuple[Object, ...]) -> Object:
-    made = apply_json_patch(copy.deepcopy(obj), list(patch), checked=True)
+    made = apply_json_patch(copy.deepcopy(obj), list(patch), strict_decoding=True)
     assert not isinstance(made, PatchError), made
     found: Object = made.value
     return found

@@ -16,8 +16,8 @@ from headgate.apimachinery.apply.field_sets import (
     difference,
     difference_below,
     from_paths,
+    in_wire_order,
     intersection,
-    ordered,
     paths_of,
     read,
     union,
@@ -71,7 +71,7 @@ def test_reading_a_shuffled_set_gives_the_one_wire_form(paths: frozenset[Path], 
         return {element: shuffled(below) for element, below in items}
 
     mixed = shuffled(fields)
-    assert json.dumps(read(mixed)) == json.dumps(ordered(mixed)) == json.dumps(fields)
+    assert json.dumps(read(mixed)) == json.dumps(in_wire_order(mixed)) == json.dumps(fields)
     assert read(fields) is fields
 
 
@@ -246,7 +246,8 @@ def test_fields_of_other_managers_survive_any_apply_without_force(steps: list[tu
 
 
 def keeps(owned: frozenset[Path], path: Path) -> bool:
-    """Whoever drops a list item he alone owns drops it whole: owning a field of it is not owning the item."""
+    """A manager that drops a list item which only it owns removes the whole item: owning a field of it is not enough to
+    keep it."""
     items = (path[: depth + 1] for depth, element in enumerate(path) if element.startswith("k:"))
     return all(item in owned for item in items)
 

@@ -49,7 +49,7 @@ moves = st.lists(
 
 
 def live(model: AutoscalerModel, story: list[tuple[str, Any]], *, hidden: bool) -> list[Effect]:
-    """What the model did; `hidden`: the pods that it must not see are there."""
+    """The effects of the model; `hidden`: whether the pods that it must ignore exist."""
     cloud = FakeCloud(model, join_s=3.0, boot_s=7.0).start()
     out: list[Effect] = []
     for number, (what, how) in enumerate(story):
@@ -78,7 +78,7 @@ def check(cloud: FakeCloud, done: list[Effect]) -> None:
     for effect in done:
         if isinstance(effect, AddMachine):
             assert effect.pods
-            for key in effect.pods:  # nobody binds, names or deletes them while the model runs
+            for key in effect.pods:  # no other component binds, nominates or deletes them while the model runs
                 pod = cloud.pods[key.removeprefix("default/")]
                 assert pod["status"]["conditions"][0]["reason"] == "Unschedulable"
                 assert not pod["spec"].get("nodeName")

@@ -18,23 +18,23 @@ from headgate.capacity.api.queue import Queue, read_queue
 from headgate.capacity.api.stamp import Stamp
 from headgate.capacity.api.task import TaskInfo
 from headgate.capacity.engine import QueueEngine, WaitReason
-from headgate.capacity.names import GATE
+from headgate.capacity.names import GATE, MAX_PODS_WITHOUT_NODE
 from headgate.kube.timestamps import format_micro_time
 from property.reference_queues import ROOT, Group, Pod, SlowQueues
 
 _FOREIGN = "example.com/hold"
 _DEFAULT = Queue("default")
-"""It is there whether anybody made it or not."""
+"""It exists also if no client created it."""
 _QUEUES = ("default", "a", "b", "a1", "a2", "deep")
 _LEAVES = ("default", "a1", "deep", "deep")
 _GROUPS = ("g", "h")
 _MOST = {ROOT: 12, "default": 4, "a": 8, "b": 8, "a1": 3, "a2": 6, "deep": 4}
-"""Enough for those below: a queue that may use more than one above it grants nothing."""
+"""Enough for the queues below it: a queue with a larger capability than an ancestor grants nothing."""
 _PLACES = {"default": ROOT, "a": ROOT, "b": ROOT, "a1": "a", "a2": "a", "deep": "a2"}
 
 
 class World:
-    """The API's objects, the engine that hears of them, its twin, and the slow one."""
+    """The objects of the API, the engine, a second engine with the same events, and the reference."""
 
     def __init__(self, draw: Any) -> None:
         self.draw = draw
@@ -63,16 +63,17 @@ class World:
     # Queues and groups.
 
     def plant(self, name: str, is_new: bool = False) -> None:
-        """A queue comes, or says something else."""
+        """A queue is created or changed."""
         amount = st.sampled_from([None, None, None, 0, 1, 2, 3])
         deserved, guarantee = self.draw(amount), self.draw(amount)
         most = _MOST[name] if is_new else self.draw(st.integers(0, _MOST[name]))
         capability = self.draw(st.sampled_from([None, most]))
         known = sorted(each for each in (capability, deserved, guarantee) if each is not None)
-        # In order, or the queue would grant nothing; broken queues are the unit tests'.
+        # The limits are valid, otherwise the queue would grant nothing; invalid queues are covered by unit tests.
         guarantee = None if guarantee is None else known[0]
         capability = None if capability is None else known[-1]
         deserved = None if deserved is None else known[len(known) // 2]
+        window = self.draw(st.sampled_from([None, None, None, 1, 2, 3]))
         places = [_PLACES.get(name, "")] * 6
         parent = self.draw(st.sampled_from(places if is_new else [*places, "nowhere", ROOT]))
         wire = a_queue(
@@ -84,6 +85,7 @@ class World:
             guarantee=None if guarantee is None else {"cpu": guarantee},
             state="Open" if is_new else self.draw(st.sampled_from(["Open"] * 9 + ["Closed"])),
             priority=self.draw(st.sampled_from([0, 0, 1])),
+            annotations={} if window is None else {MAX_PODS_WITHOUT_NODE: str(window)},
         )
         queue = read_queue(wire)
         self.wires[name] = wire
@@ -144,7 +146,10 @@ class World:
         self.hear(task)
 
     def hear(self, task: TaskInfo) -> None:
-        self.slow.pods[task.uid].hear(task)
+        pod = self.slow.pods[task.uid]
+        pod.hear(task)
+        if not task.opted_in and not pod.promised_at:  # a pod that did not opt in requests more than it was promised
+            self.granted.pop(task.uid, None)
         self.each("task_applied", task)
 
     def replace(self, uid: str, **fields: Any) -> None:
@@ -166,7 +171,9 @@ class World:
 
     def do_end(self, uid: str) -> None:
         succeeded = self.draw(st.booleans())
-        self.replace(uid, leaving=True, succeeded=succeeded, ended=succeeded or self.draw(st.booleans()))
+        self.replace(
+            uid, is_terminal_or_terminating=True, succeeded=succeeded, is_terminal=succeeded or self.draw(st.booleans())
+        )
 
     def do_free(self, uid: str) -> None:
         self.replace(uid, gates=tuple(gate for gate in self.versions[uid][-1].gates if gate == GATE))
@@ -175,7 +182,7 @@ class World:
         self.replace(uid, requests={"cpu": 1000 * self.draw(st.integers(1, 3))})
 
     def do_rename(self, uid: str) -> None:
-        """Its owner says that it belongs to another group or queue."""
+        """The pod names another group or queue."""
         group = self.draw(st.sampled_from(["", *_GROUPS]))
         self.replace(uid, group=group, queue=self.pick(_LEAVES) if not group else "")
 
@@ -183,15 +190,15 @@ class World:
         self.replace(uid, opted_in=not self.versions[uid][-1].opted_in)
 
     def do_withdraw(self, uid: str) -> None:
-        """Somebody more important is let past it."""
+        """A pod of higher priority is granted before it."""
         self.slow.pods[uid].take_back()
         self.granted.pop(uid, None)
-        self.each("take_back", uid, "for another")
+        self.each("revoke", uid, "for another")
 
     def do_stamp(self, uid: str) -> None:
-        """The patch that lifts the gate is heard of."""
+        """The watch delivers the patch that lifted the gate."""
         pod, task = self.slow.pods[uid], self.versions[uid][-1]
-        if task.opted_in and not task.leaving:
+        if task.opted_in and not task.is_terminal_or_terminating:
             stamp = Stamp(uid, pod.queue, pod.promised, pod.promised_at)
             self.each("stamped", uid, stamp)
             if self.draw(st.booleans()):
@@ -261,6 +268,7 @@ class World:
         for grant in self.each("admit", self.now_s, most):
             self.let_grow()
             assert (grant.queue, grant.uids) == slow.next_grant()
+            self.check_windows(grant.queue, grant.uids)
             for uid in grant.uids:
                 pod = slow.pods[uid]
                 assert uid not in self.granted or pod.state() == "growing", "granted twice"
@@ -275,6 +283,14 @@ class World:
             self.let_grow()
             assert slow.next_grant() is None
 
+    def check_windows(self, queue: str, uids: tuple[str, ...]) -> None:
+        """No grant makes the number of pods without a node exceed the window of a queue, unless a gang is larger than
+        that."""
+        many = sum(not self.slow.pods[uid].is_tentative() for uid in uids)
+        for name in self.slow.path(queue) if many else ():
+            window, count = self.slow.window(name), self.slow.without_node(name)
+            assert window is None or count + many <= window or not count, name
+
     def let_grow(self) -> None:
         while self.slow.next_grant() is None:
             lost = self.slow.end_short() or self.slow.let_grow()
@@ -284,7 +300,7 @@ class World:
                 self.granted.pop(uid, None)
 
     def pop(self) -> None:
-        """Whoever is tried next gets a node, if a grant is still there."""
+        """The pod that is tried next gets a node, if its grant still exists."""
         first, second = (line.pop() for line in self.lines)
         assert first == second == self.slow.next_try(self.in_line)
         if first is not None:
@@ -293,7 +309,7 @@ class World:
                 self.do_place(first)
 
     def restart(self) -> None:
-        """New engines hear what the API shows, in any order, and nothing else."""
+        """New engines get the objects of the API, in any order, and nothing else."""
         heard: list[tuple[str, Any]] = [("task_applied", versions[-1]) for versions in self.versions.values()]
         heard += [("queue_applied", wire) for wire in self.wires.values()]
         heard += [("group_applied", wire) for wire in self.group_wires.values()]
@@ -317,6 +333,7 @@ class World:
             assert usage.reserved == slow.held(name, "reserved"), name
             assert usage.terminating == slow.terminating(name), name
             assert usage.inqueue == slow.inqueue(name)[0], name
+            assert usage.pods_without_node == slow.without_node(name), name
             limits = engine.limits(name).capability if name in {*slow.queues, ROOT} else {}
             assert limits.get("cpu") == slow.limit(name, "cpu"), name
         lost = slow.lost()
@@ -327,7 +344,9 @@ class World:
                 assert held.why is WaitReason.LOST_TURN
             elif pod.state() == "reserved" and pod.task.group and not slow.can_start(pod.task.group):
                 assert held is not None
-                assert held.why is (WaitReason.GANG_SHORT if pod.task.group in slow.groups else WaitReason.NO_GROUP)
+                assert held.why is (
+                    WaitReason.NOT_ENOUGH_PODS if pod.task.group in slow.groups else WaitReason.NO_GROUP
+                )
             else:
                 assert (held is None) == (pod.state() in ("allocated", "reserved", "gone", "done")), held
 

@@ -22,10 +22,10 @@ def test_printing_and_reading_undo_each_other(drawn: tuple[str, dict[str, Any]])
     before = copy.deepcopy(value)
     normal = codec.convert(TABLES, name, value)
     assert (normal.error, normal.strict_errors) == (None, [])
-    printed = codec.emit(TABLES, name, normal.obj)
+    printed = codec.wire_form(TABLES, name, normal.obj)
     assert codec.convert(TABLES, name, printed).obj == normal.obj
     assert codec.convert(TABLES, name, normal.obj).obj == normal.obj
-    assert codec.emit(TABLES, name, printed) == printed
+    assert codec.wire_form(TABLES, name, printed) == printed
     assert value == before
 
 
@@ -82,7 +82,7 @@ def test_repeated_keys_are_found_however_they_are_written(text: str) -> None:
     parsed = codec.decode_json(text.encode())
     assert parsed.value == last_wins(reference)
     paths = [json.dumps(path, ensure_ascii=False) for path in dict.fromkeys(repeated(reference, ""))]
-    assert list(parsed.duplicates) == [f"duplicate field {path}" for path in paths]
+    assert list(parsed.duplicate_errors) == [f"duplicate field {path}" for path in paths]
 
 
 @given(json_texts(), st.integers(0, 80), st.binary(max_size=3), st.integers(0, 3))

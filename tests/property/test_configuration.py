@@ -38,7 +38,7 @@ DISABLED = st.fixed_dictionaries({"name": st.sampled_from(["*", *sorted(BUILT_IN
 
 
 def lists(point: str) -> st.SearchStrategy[dict[str, Any]]:
-    """A list of a point, with plugins that serve it, none twice."""
+    """A list of an extension point, with plugins that implement it, each once."""
     serving = sorted(name for name, entry in BUILT_IN.items() if point in entry.points or point == "multiPoint")
     chosen = st.lists(st.sampled_from(serving), unique=True, max_size=3) if serving else st.just([])
     enabled = chosen.map(lambda names: [{"name": name} for name in names])
@@ -63,7 +63,7 @@ def test_no_document_makes_the_parser_raise(value: Any, plugin: str) -> None:
 
 
 def slowly(plugins: dict[str, Any], point: str, registry: Registry) -> set[str]:
-    """Who runs at a point, asked of one plugin at a time."""
+    """The plugins of an extension point, computed for one plugin at a time."""
 
     def listed(where: str, what: str) -> list[str]:
         return [each["name"] for each in plugins.get(where, {}).get(what, [])]
@@ -85,7 +85,7 @@ def slowly(plugins: dict[str, Any], point: str, registry: Registry) -> set[str]:
 
 
 @given(PLUGINS)
-def test_the_nearest_list_decides_who_runs(plugins: dict[str, Any]) -> None:
+def test_the_nearest_list_decides_which_plugins_run(plugins: dict[str, Any]) -> None:
     read = parse_configuration({**HEADER, "profiles": [{"plugins": plugins}]})
     if not isinstance(read, KubeSchedulerConfiguration):
         assert not (slowly(plugins, "queueSort", BUILT_IN) and slowly(plugins, "bind", BUILT_IN))

@@ -29,7 +29,7 @@ effects = st.sampled_from(["NoSchedule", "PreferNoSchedule", "NoExecute"])
 taint = st.fixed_dictionaries({"key": st.sampled_from(["k", "l"]), "value": st.just("v"), "effect": effects})
 image = st.tuples(st.sampled_from([("app:latest",), ("web:1", "web:2")]), st.sampled_from([10**7, 10**8, 3 * 10**9]))
 
-# An image has one size wherever it is: what differing reports mean depends on who came first.
+# An image has the same size on all nodes: with different sizes the score would depend on the order of the nodes.
 SIZES = {("app:latest",): 3 * 10**8, ("web:1", "web:2"): 2 * 10**9}
 
 
@@ -110,7 +110,7 @@ def specs(draw: st.DrawFn) -> Object:
 
 
 class Both:
-    """A cluster kept twice: in the matrix, and as plain lists for the reference."""
+    """A cluster in two forms: in the node matrix, and as plain lists for the reference."""
 
     def __init__(self, strategy: str, percentage: int = 100) -> None:
         self.strategy = strategy
@@ -138,7 +138,7 @@ class Both:
         self.cluster.matrix.pod_removed(uid)
 
     def check(self, wire: Object) -> None:
-        """Both answer alike; then the pod is placed in both."""
+        """Both give the same result; then the pod is placed in both."""
         pod = self.cluster.pod(wire)
         if not self.nodes:
             assert self.cluster.cycle.decide(pod) == Unplaced(fit_error.NO_NODES)
@@ -163,7 +163,7 @@ class Both:
         assert got.message == f"0/{len(self.nodes)} nodes are available: {counted}."
 
     def check_sums(self) -> None:
-        """No node holds more than it has, unless it shrank or was filled by somebody else."""
+        """No node has more than its allocatable resources, unless it shrank or another client bound pods to it."""
         reference = self.reference()
         matrix = self.cluster.matrix
         for node in reference.nodes:
@@ -180,7 +180,7 @@ class Both:
 @st.composite
 def happenings(draw: st.DrawFn) -> list[tuple[str, Any]]:
     templates = draw(st.lists(specs(), min_size=1, max_size=3))
-    # Nodes are alike more often than not, so that names decide.
+    # Most nodes are equal, so that names decide.
     machines = draw(st.lists(nodes(), min_size=1, max_size=3))
 
     def a_machine() -> Object:

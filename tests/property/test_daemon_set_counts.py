@@ -32,7 +32,7 @@ TAINTS = [(), ({"key": "k", "effect": "NoSchedule"},), ({"key": "k", "effect": "
 
 
 def a_pod(number: int, node: str, bits: int) -> DaemonPod:
-    """Ready or not, new or old, bound or not, ended or not, leaving or not: all from a few bits."""
+    """Ready or not, new or old, bound or not, ended or not, terminating or not: all from a few bits."""
     since = format_time(T0_S - bits % 20)
     ready = [{"type": "Ready", "status": "True", "lastTransitionTime": since}] if bits & 1 else []
     labels = {"controller-revision-hash": "new" if bits & 2 else "old"}

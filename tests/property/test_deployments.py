@@ -53,7 +53,7 @@ def a_set(number: int, replicas: int, available: int, noted: int | None = None) 
         generation=1,
         observed_generation=1,
         replicas=replicas,
-        counted=replicas,
+        status_replicas=replicas,
         ready=available,
         available=available,
         terminating=0,
@@ -114,7 +114,7 @@ def test_scaling_is_in_proportion(replicas: int, surge: int, given_sizes: list[i
 
 
 def _in_proportion(sets: list[ReplicaSet], replicas: int, allowed: int, noted: int) -> dict[str, int]:
-    """One replica set after the other, in whole numbers and fractions only."""
+    """Computed for one ReplicaSet after the other, with integers and fractions only."""
     to_move = allowed - sum(each.replicas for each in sets)
     grows = to_move > 0
     ordered = sorted(sets, key=lambda each: (-each.replicas, -int(each.name[4:]) if grows else int(each.name[4:])))
@@ -143,7 +143,7 @@ def is_ready(pod: Object) -> bool:
 
 
 class Rollout:
-    """A Deployment that is changed again and again, with a kubelet that takes its time."""
+    """A Deployment that is changed again and again, with a slow kubelet."""
 
     def __init__(self, seed: int, replicas: int, surge: int, missing: int) -> None:
         self.random = random.Random(seed)
@@ -191,7 +191,7 @@ class Rollout:
         if what < 0.1:
             self.kubelet()
         elif what < 0.12:
-            self.world.crash().deliver_all()  # nobody works before everything has been told once
+            self.world.crash().deliver_all()  # no controller works before it has all initial lists
         elif what < 0.14:
             self.user(str(self.random.randrange(3)))
         else:

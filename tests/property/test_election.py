@@ -52,7 +52,7 @@ class Server:
 class Candidate:
     def __init__(self, name: str) -> None:
         self.election = ElectionCandidate(name, TIMING)
-        self.waiting = 0  # for the answer to the request of this number; 0: for none
+        self.waiting = 0  # the number of the request whose response it waits for; 0: none
         self.clock = 0
 
 
@@ -85,7 +85,7 @@ class World:
         if self.answers:
             candidate, number, answer = self.answers.pop(index % len(self.answers))
             if candidate.waiting != number:
-                return  # it has given up on that one
+                return  # it no longer waits for that one
             candidate.waiting = 0
             if isinstance(answer, str):
                 candidate.election.failed(self.now_s, jitter, contended=answer == "conflict")
@@ -111,7 +111,7 @@ class World:
 
 
 class Weather:
-    """Draws what happens to requests and candidates; how bad it is, is drawn too."""
+    """Draws the faults of requests and candidates, and how frequent they are."""
 
     def __init__(self, chance: Random) -> None:
         self.chance = chance
@@ -122,7 +122,7 @@ class Weather:
         self.ticks = chance.choice([[1], [1, 0, -1], [1, *[0] * 30]])  # a clock may stand still, or be set back
 
     def delay_s(self) -> float:
-        """Of one way; for ever if it is lost."""
+        """The delay of one direction; infinite if the message is lost."""
         if self.chance.random() < self._loss:
             return inf
         return self.chance.uniform(0, 25) if self.chance.random() < self._slow else self.chance.uniform(0, 0.2)
@@ -132,7 +132,7 @@ class Weather:
 
 
 def live(world: World, weather: Weather, end_s: float) -> None:
-    """Messages under way carry the time at which they arrive; candidates give up after five seconds."""
+    """Messages in flight have the time at which they arrive; candidates give up after five seconds."""
     requests: list[tuple[float, Candidate, int, ReadLease | WriteLease]] = []
     answers: list[tuple[float, Candidate, int, StoredLease | str | None]] = []
     paused_s, gives_up_s = [0.0, 0.0], [0.0, 0.0]
@@ -180,7 +180,8 @@ def test_in_such_weather_both_lead_now_and_then() -> None:
 
 
 def run_until(world: World, end_s: float, *alive: int) -> list[tuple[float, int]]:
-    """Those alive act every tenth of a second, and nothing goes wrong. Who may write, whenever that changes."""
+    """The candidates in ``alive`` act every tenth of a second, without faults. Returns which one may write, at each
+    change."""
     told: list[tuple[float, int]] = []
     while world.now_s < end_s:
         for number in alive:
@@ -198,13 +199,13 @@ def run_until(world: World, end_s: float, *alive: int) -> list[tuple[float, int]
     return told
 
 
-def test_the_first_leads_at_once_and_goes_on_leading() -> None:
+def test_the_first_candidate_leads_at_once_and_keeps_leading() -> None:
     told = run_until(World(), 60, 0, 1)
     assert told[-1][1] == 0
     assert told[-1][0] <= 0.1
 
 
-def test_when_the_leader_dies_it_stops_in_ten_seconds_and_the_other_takes_over_in_fifteen_and_a_retry() -> None:
+def test_a_leader_without_renewals_stops_after_ten_seconds_and_the_other_leads_after_fifteen_and_a_retry() -> None:
     world = World()
     run_until(world, 30, 0, 1)
     told = run_until(world, 60, 1)

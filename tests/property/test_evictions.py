@@ -20,7 +20,7 @@ from unit.controllers.workload_fixtures import delete_terminating, pods
 ACTS = st.sampled_from(("evict", "evict", "pod", "bury"))
 REACTIONS = st.sampled_from(("none", "work", "deaf", "look", "die"))
 STEPS = st.lists(st.tuples(ACTS, REACTIONS), max_size=15).map(lambda pairs: [each for pair in pairs for each in pair])
-"""Somebody does something, and the controller gets so far."""
+"""A client does something, and the controller performs this number of steps."""
 
 
 def healthy(stage: Stage) -> int:
@@ -36,7 +36,7 @@ def test_a_budget_is_never_overdrawn(steps: list[str], spare: int, kept: int, ra
     stage = Stage()
     stage.budget(minAvailable=kept)
     number = 0
-    promised = False  # from the moment on that there were enough
+    promised = False  # from the time when there were enough
     for step in ["pod"] * (kept + spare) + ["look", *steps]:
         if step == "pod":
             stage.pod(f"p{number}")

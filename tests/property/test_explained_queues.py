@@ -162,7 +162,7 @@ def without_foreign_gates(world: World, name: str) -> World:
 
 
 def check_that_it_never_fits(world: World, task: TaskInfo) -> None:
-    """It has no room if everything but its own group is gone."""
+    """It does not fit even if all pods except its own group are deleted."""
     after = world.copy()
     after.tasks = {name: each for name, each in world.tasks.items() if is_own(task, each)}
     assert not after.may_go_on(task.name)
@@ -175,7 +175,7 @@ def is_own(task: TaskInfo, other: TaskInfo) -> bool:
 @given(worlds())
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_a_pod_that_lacks_capacity_gets_a_suggestion_that_helps(world: World) -> None:
-    """If it would go on without any limits, capabilities that are enough are found."""
+    """If it would be admitted without any limits, capabilities that are enough are found."""
     queues = world.build()
     for name, task in world.tasks.items():
         remedy = queues.engine.remedy(task.uid)
@@ -183,7 +183,7 @@ def test_a_pod_that_lacks_capacity_gets_a_suggestion_that_helps(world: World) ->
             continue
         if unlimited(world).may_go_on(name):
             assert remedy.growth, (name, remedy)
-        assert all(each.lacking > 0 for each in (*remedy.missing, *remedy.never))
+        assert all(each.lacking > 0 for each in (*remedy.missing, *remedy.too_small_limits))
 
 
 @given(worlds())

@@ -146,8 +146,8 @@ def check(objects: Objects, key: str, step: str, about: WorkloadDescription, now
         alone = without(objects, *others_that_wait(objects, key))
         evicted = {each.key for each in cycle(alone, now_s) if isinstance(each, Evict)}
         assert evicted == set(about.would_evict), (step, about)
-    if step.startswith("there is room for it now"):
-        event("room")
+    if step.startswith("there is free quota for it now"):
+        event("free quota")
         assert is_admitted(without(objects, *others_that_wait(objects, key)), key, now_s), (step, about)
     if step.startswith("no flavor of the queue matches it"):
         event("no flavor")

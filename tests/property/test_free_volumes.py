@@ -62,7 +62,7 @@ CLAIMS = st.builds(
 
 
 def slowly_found(volumes: dict[str, Object], claim: Object, *, only_meant: bool) -> str | None:
-    """As it is said in the rules: modes by their number, what is meant for the claim first, then size, then name."""
+    """The order of the rules: number of modes, volumes reserved for the claim first, then size, then name."""
     wanted = set(claim["spec"]["accessModes"])
     sets = {tuple(each["spec"]["accessModes"]) for each in volumes.values()}
     for modes in sorted((each for each in sets if wanted <= set(each)), key=lambda each: (len(each), each)):
@@ -104,5 +104,5 @@ def test_the_index_finds_the_same_volume_as_a_scan(moves: list[Any], claim: Obje
     free = [each for each in volumes.values() if "claimRef" not in each["spec"] and _is_free(each)]
     for name in ("", "x"):
         assert index.count(name) == sum(each["spec"]["storageClassName"] == name for each in free)
-    found = index.find(claim, only_reserved=only_meant)
+    found = index.find(claim, only_prebound=only_meant)
     assert (None if found is None else found["metadata"]["name"]) == slowly_found(volumes, claim, only_meant=only_meant)

@@ -22,7 +22,7 @@ UNSERVED = {"apiVersion": "example.com/v1", "kind": "Widget"}
 
 
 class Family:
-    """The objects of a world as a test knows them, by uid."""
+    """The objects of a cluster as a test knows them, by uid."""
 
     def __init__(self, world: World, dice: random.Random) -> None:
         self.world = world
@@ -33,7 +33,7 @@ class Family:
     def make(self) -> None:
         kind = self.dice.choice(KINDS)
         namespace = "" if kind == "nodes" else self.dice.choice(NAMESPACES)
-        name = f"o{self.dice.randrange(12)}"  # names come again
+        name = f"o{self.dice.randrange(12)}"  # names are used again
         owners = self.draw_owners(namespace, self.dice.choice((0, 0, 1, 1, 1, 2, 3)))
         answer = self.world.server.post(path(kind, namespace), config_map(name, *owners))
         assert answer.status in (201, 409)
@@ -44,7 +44,7 @@ class Family:
         owners = list({each["uid"]: each for each in (self.draw_reference() for _ in range(count))}.values())
         if can_be_judged(namespace, owners):
             return owners
-        # It will never be deleted, so whoever waits for it waits for ever; the reference need not know of that.
+        # It will never be deleted, so objects that wait for it wait without end; the reference does not model that.
         return [{**each, "blockOwnerDeletion": False} for each in owners]
 
     def draw_reference(self) -> Object:
@@ -59,7 +59,7 @@ class Family:
         return reference(owner, block=block, **changes)
 
     def adopt(self) -> None:
-        """Give an object other owners; circles come about in this way."""
+        """Gives an object other owners; cycles arise in this way."""
         living = [uid for uid in self.objects if self.stored(uid) is not None]
         if not living:
             return
@@ -88,7 +88,7 @@ class Family:
     # -- the reference ---------------------------------------------------------------------------------------------
 
     def must_remain(self) -> dict[str, set[str]]:
-        """The uids of those that stay, each with the uids of the owners it still names."""
+        """The uids of the objects that stay, each with the uids of the owners that it still names."""
         gone = set(self.deleted)
         while True:
             doomed = {uid for uid, obj in self.objects.items() if uid not in gone and self.is_doomed(obj, gone)}
@@ -123,7 +123,7 @@ class Family:
 
 
 def can_be_judged(namespace: str, owners: list[Object]) -> bool:
-    """Not with an owner of a kind that is not served, nor without a namespace and with an owner that has one."""
+    """Not with an owner of a kind that is not served, and not cluster-scoped with a namespaced owner."""
     return all(each["kind"] != "Widget" and (namespace or each["kind"] == "Node") for each in owners)
 
 
@@ -172,9 +172,9 @@ def test_whatever_the_order_of_news_what_must_remain_remains(seed: int, size: in
 
 @settings(max_examples=40)  # an example is up to 30 changes, each followed to rest on a server
 @given(seed=st.integers(0, 2**32), size=st.integers(1, 30))
-@example(seed=4442, size=11)  # an object that could not be judged, until its owners changed
+@example(seed=4442, size=11)  # an object that could not be decided, until its owners changed
 def test_owners_that_change_are_followed(seed: int, size: int) -> None:
-    """Here the collector comes to rest after every change, so that the reference can follow."""
+    """The collector finishes its work after every change, so that the reference can follow."""
     dice = random.Random(seed)
     world = a_world()
     family = Family(world, dice)
@@ -194,7 +194,7 @@ def test_owners_that_change_are_followed(seed: int, size: int) -> None:
 @settings(max_examples=60)
 @given(seed=st.integers(0, 2**32), size=st.integers(1, 25))
 def test_orphans_are_never_lost(seed: int, size: int) -> None:
-    """Whoever only ever had owners that were deleted as orphaning stays, however late the news of it is."""
+    """An object whose owners were all deleted with orphaning stays, however late the watch events arrive."""
     dice = random.Random(seed)
     world = a_world()
     family = Family(world, dice)

@@ -26,7 +26,7 @@ from headgate.scheduling.framework.scheduling_cycle import SchedulingCycle
 
 
 class Counts:
-    """Pods per zone. Where nodes are is kept here, since the matrix is ahead of the changes that are followed."""
+    """Pods per zone. The zones of nodes are kept here, because the matrix is ahead of the changes that are followed."""
 
     def __init__(self, matrix: NodeMatrix) -> None:
         self.matrix = matrix
@@ -61,7 +61,7 @@ class Counts:
 
 
 class Spread:
-    """No zone may have two pods more than the smallest."""
+    """No zone may have two pods more than the zone with the fewest."""
 
     name = "Spread"
     reads: Reads = READS_PODS
@@ -79,7 +79,7 @@ class Spread:
 
 
 class Crowd:
-    """Scores by pods per zone; and by how many nodes are feasible, which each of them sees."""
+    """Scores by pods per zone, and by the number of feasible nodes."""
 
     name = "Crowd"
     reads: Reads = READS_PODS

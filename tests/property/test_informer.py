@@ -100,7 +100,7 @@ class Hostile:
 
     async def watch(self, position: int) -> AsyncGenerator[bytes, None]:
         for revision, kind, obj in list(self.history):
-            if revision <= position and not self.trouble(0.2):  # else: told again, though it was told before
+            if revision <= position and not self.trouble(0.2):  # else: it is delivered again
                 continue
             line = json.dumps({"type": kind, "object": obj}).encode() + b"\n"
             if self.trouble(0.1):
@@ -127,7 +127,7 @@ class Hostile:
 
 
 class Consumer:
-    """Keeps what it is told, and objects to being told nonsense."""
+    """Keeps the delivered objects, and fails if an event contradicts them."""
 
     def __init__(self) -> None:
         self.objects: dict[str, Object] = {}

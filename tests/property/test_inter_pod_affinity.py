@@ -22,7 +22,7 @@ Object = dict[str, Any]
 
 SPACES = ["blue", "red"]
 CROWD = [a_node(f"z{i}", labels={"zone": f"z{i // 2}", "rack": "1"} if i % 4 else {}) for i in range(16)]
-"""Nodes that are always there, so that a domain is a small part of the cluster."""
+"""Nodes that always exist, so that a domain is a small part of the cluster."""
 
 node_names = st.sampled_from(["a", "b", "c", "d", "z1", "z2"])
 spaces = st.sampled_from(SPACES)
@@ -107,7 +107,7 @@ def make(name: str, drawn: tuple[str, dict[str, str], Object]) -> Object:
 
 
 class Both:
-    """A cluster kept twice: in the matrix, and as plain dictionaries for the reference."""
+    """A cluster in two forms: in the node matrix, and as plain dictionaries for the reference."""
 
     def __init__(self, hard: int, ignore: bool) -> None:
         self.hard, self.ignore = hard, ignore
@@ -168,7 +168,7 @@ class Both:
         outcome = self.cluster.cycle.place(self.cluster.pod(wire))
         if isinstance(outcome, ScheduleResult):
             self.plain.pods[f"uid-{name}"] = (outcome.node_name, wire)
-            # The API server shows it there, as it would.
+            # The API server shows the pod on its node.
             self.cluster.bind(wire, outcome.node_name)
 
     def check(self, wire: Object) -> None:
@@ -196,7 +196,7 @@ class Both:
         assert found.node_name == min(expected, key=lambda name: (-expected[name], name))
 
     def check_trials(self, wire: Object, guest: Object) -> None:
-        """What would be if the pods of a node were not there, and if a guest were."""
+        """The result without the pods of a node, and with an added pod."""
         row = self.cluster.matrix.row_of("a")
         if row is None or self.plain.nodes["a"]["spec"].get("unschedulable"):
             return
@@ -207,7 +207,7 @@ class Both:
         expected = reference.reject(self.plain._replace(pods=left), wire, node)
         assert found == ([expected] if expected else [])
         if not wire["spec"].get("affinity") or not any(map(any_terms, wire["spec"]["affinity"].values())):
-            return  # terms that nobody on a node carries do not concern a pod without terms, as in kube-scheduler
+            return  # terms that no pod on a node has do not concern a pod without terms, as in kube-scheduler
         found = [each.text for each in self.cluster.cycle.probe(pod, row, added=[self.cluster.pod(guest)])]
         more = self.plain.pods | {guest["metadata"]["uid"]: ("a", guest)}
         expected = reference.reject(self.plain._replace(pods=more), wire, node)

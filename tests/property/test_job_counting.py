@@ -59,7 +59,7 @@ class Api:
         return [job_pod_of(each, is_being_deleted=False) for each in self.pods.values()]
 
     def work(self, most_writes: int) -> None:
-        """As far as ``most_writes`` go."""
+        """Performs at most ``most_writes`` writes."""
         members = self.members()
         tracked = {each.uid for each in members if each.is_tracked}
         counted = count(self.spec, self.tally.after_removal(tracked), self.completed, members, FinalizerRemovalPolicy())
@@ -106,7 +106,7 @@ def told(moves: list[tuple[Any, ...]], spec: JobSpec) -> Api:
 
 
 def check(api: Api) -> None:
-    """Nobody is counted who has not ended, and nobody twice."""
+    """Only pods that have ended are counted, and each only once."""
     uncounted = (*api.tally.uncounted_succeeded, *api.tally.uncounted_failed)
     assert len(set(uncounted)) == len(uncounted)
     assert set(uncounted) <= set(api.ended)

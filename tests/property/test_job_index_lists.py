@@ -14,7 +14,7 @@ INDEXES = st.sets(st.integers(0, COMPLETIONS - 1))
 
 
 def written(indexes: set[int]) -> str:
-    """Runs of neighbours as intervals, as the job controller writes them."""
+    """Runs of consecutive indexes as intervals, as the job controller writes them."""
     runs = groupby(enumerate(sorted(indexes)), key=lambda pair: pair[1] - pair[0])
     intervals = [[index for _, index in run] for _, run in runs]
     return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in intervals)

@@ -124,7 +124,7 @@ class Play:
         self._seen += events(self._watch)
 
     def check(self) -> None:
-        """When everything is heard and done, no more run than the job wants."""
+        """When all events are delivered and all work is done, no more pods run than the job wants."""
         self.look()
         spec, status = self.job()["spec"], self.job().get("status") or {}
         assert len(self.running()) <= (0 if spec.get("suspend") else spec["parallelism"])
@@ -141,7 +141,7 @@ class Play:
         self.look()
 
     def fates(self) -> list[str]:
-        """How every pod was when it was let go of."""
+        """The state of every pod when its finalizer was removed."""
         last: dict[str, Object] = {}
         fates: list[str] = []
         for kind, pod in self._seen:
@@ -162,7 +162,7 @@ def _fate(pod: Object) -> str:
     return "Failed" if "deletionTimestamp" in pod["metadata"] else "unwanted"
 
 
-@settings(max_examples=30)  # an example is the whole life of a Job on an embedded server
+@settings(max_examples=30)  # an example is a Job from its creation to its end on an embedded server
 @given(st.data(), st.lists(moves, max_size=20), st.sampled_from(SPECS))
 def test_every_finished_pod_is_counted_once(data: Any, moves: list[tuple[Any, ...]], spec: Object) -> None:
     play = Play(data.draw, **spec)

@@ -20,7 +20,7 @@ Object = dict[str, Any]
 @pytest.mark.parametrize("kind", KINDS)
 @settings(deadline=None, max_examples=80)
 @given(data=st.data())
-def test_v1beta1_comes_back_as_it_was(kind: str, data: st.DataObject) -> None:
+def test_v1beta1_is_unchanged_after_both_conversions(kind: str, data: st.DataObject) -> None:
     obj = data.draw(objects(kind, "v1beta1"))
     before = copy.deepcopy(obj)
     there = convert(obj, API_VERSION)
@@ -33,7 +33,7 @@ def test_v1beta1_comes_back_as_it_was(kind: str, data: st.DataObject) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @settings(deadline=None, max_examples=80)
 @given(data=st.data())
-def test_v1beta2_comes_back_as_it_was(kind: str, data: st.DataObject) -> None:
+def test_v1beta2_is_unchanged_after_both_conversions(kind: str, data: st.DataObject) -> None:
     obj = data.draw(objects(kind, "v1beta2"))
     before = copy.deepcopy(obj)
     there = convert(obj, OLDER_API_VERSION)

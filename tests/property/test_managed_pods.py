@@ -75,7 +75,7 @@ def _some_workload(world: CrashingWorld, place: int) -> list[str]:
 
 
 def nobody_holds_quota_without_pods(world: CrashingWorld) -> None:
-    """When all is at rest: a Workload that holds quota has a pod that was not told to end."""
+    """When nothing changes any more, a Workload that holds quota has a pod that is not terminating."""
     live = [each for each in pods(world).values() if "deletionTimestamp" not in each["metadata"]]
     filled = {each["metadata"]["labels"].get(f"{K}/pod-group-name", each["metadata"]["name"]) for each in live}
     for name, workload in workloads(world).items():

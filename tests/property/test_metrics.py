@@ -32,7 +32,7 @@ steps = st.sampled_from(OFTEN + list(STEPS)).flatmap(lambda name: st.tuples(st.j
 
 
 class Life:
-    """A queue, and beside it a plain list of who is there and of what was lifted."""
+    """A queue, and a plain list of its pods and of the lifted gates for comparison."""
 
     def __init__(self) -> None:
         self.clocked = Clocked(SchedulingGates())
@@ -48,7 +48,7 @@ class Life:
             self.lives += 1
             new = a_pod(name, gates=gates, created_s=self.clocked.now_s // 1).but(uid=f"{name}-{self.lives}")
         else:
-            # The server lets nobody add a gate.
+            # The server lets no client add a gate.
             new = old.but(gates=tuple(gate for gate in old.gates if gate in gates), note=str(len(self.lifted)))
             waited_s = self.clocked.now_s - old.created_s
             self.lifted += [(gate, waited_s) for gate in old.gates if gate not in new.gates]
@@ -106,7 +106,7 @@ changes = st.lists(st.tuples(st.sampled_from(NAMES), lists_of_gates, st.integers
 def test_gates_without_a_line_of_their_own_are_counted_together(
     taken: list[tuple[str, tuple[str, ...], int]], most: int
 ) -> None:
-    """Whoever has a line, the sum over all lines is right, and there are never more lines than allowed."""
+    """The sum over all series is right, and there are never more series than allowed."""
     waits = GateMetrics(most)
     pods: dict[str, APod] = {}
     for name, gates, second in taken:

@@ -93,17 +93,21 @@ def test_pending_and_finished_workloads_equal_a_recount(steps: list[tuple[str, s
         max_size=20,
     )
 )
-def test_gated_jobs_their_oldest_and_pods_that_hold_on_equal_a_recount(steps: list[tuple[str, str, int, int]]) -> None:
+def test_gated_jobs_terminating_pods_and_their_oldest_equal_a_recount(steps: list[tuple[str, str, int, int]]) -> None:
     metrics = JobMetrics()
     gates: dict[str, tuple[str, int]] = {}
-    ahead: dict[str, int] = {}
-    for name, gate, created_s, pods in steps:
+    terminating: dict[str, int] = {}
+    for name, gate, created_s, began_s in steps:
         before = gates.pop(name, None)
         if gate:  # a job keeps the moment of its creation
             gates[name] = gate, before[1] if before is not None and before[0] == gate else created_s
-        ahead[name] = pods
         metrics.job_gated(name, "Job", gate, created_s)
-        metrics.set_terminating_released(name, pods)
+        terminating.pop(name, None)
+        if began_s:
+            terminating[name] = began_s
+            metrics.pod_terminating(name, began_s)
+        else:
+            metrics.pod_gone(name)
     lines = metrics.page(100.0).decode().splitlines()
     shown = {key: float(value) for key, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")}
     for gate in ("x.io/a", "x.io/b"):
@@ -111,4 +115,6 @@ def test_gated_jobs_their_oldest_and_pods_that_hold_on_equal_a_recount(steps: li
         labels = f'{{kind="Job",gate="{gate}"}}'
         assert shown.get(f"headgate_gated_jobs{labels}", 0) == len(there)
         assert shown.get(f"headgate_gated_jobs_oldest_seconds{labels}") == (100 - min(there) if there else None)
-    assert shown["headgate_terminating_released_pods"] == sum(ahead.values())
+    assert shown["headgate_terminating_released_pods"] == len(terminating)
+    oldest = 100 - min(terminating.values()) if terminating else 0
+    assert shown["headgate_terminating_released_pods_oldest_seconds"] == oldest

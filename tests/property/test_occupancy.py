@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headgate.quota.api.cluster_queue import ClusterQueue, read_cluster_queue
-from headgate.quota.api.cohort import Cohort, FlavorResource, Usage
 from headgate.quota.api.quota_reservation import QuotaHolder, QuotaPod
+from headgate.quota.api.resource_groups import Cohort, FlavorResource, Usage
 from headgate.quota.cache.occupancy import Occupancy
 from headgate.quota.cache.quota_ledger import QuotaLedger
 from headgate.quota.cache.quota_tree import QuotaTree

@@ -120,4 +120,4 @@ def test_a_pod_finds_the_terms_that_mean_it(happened: list[tuple[str, Any]], com
             and term.selector.matches(asked.labels)
         )
         assert len(carried) == len({term for _, pod in there.values() for term in pod.shape.anti_affinity.required})
-    assert set(carried.repelling_keys) == ({"zone"} if len(carried) else set())
+    assert set(carried.required_anti_affinity_keys) == ({"zone"} if len(carried) else set())

@@ -43,7 +43,7 @@ class Slow:
         return [each for each in self.pods.values() if each["spec"]["nodeName"] == node]
 
     def reasons(self, pod: Object, node: str, there: list[Object]) -> list[str]:
-        """Beside those who were promised the node, and then without them."""
+        """Once with the pods that are nominated to the node, and once without them."""
         promised = [
             other
             for other, where in self.promised.values()

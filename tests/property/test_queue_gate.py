@@ -33,6 +33,7 @@ OF_THE_API: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "finish_pod": st.tuples(names),
     "lift_gate": st.tuples(names),
     "tear_gate": st.tuples(names),
+    "opt_out": st.tuples(names),
     "put_node": st.tuples(nodes),
     "remove_node": st.tuples(nodes),
     "reap": st.just(()),
@@ -50,12 +51,14 @@ OF_THE_WORLD: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "lift_ghost": st.tuples(few),
     "ghost": st.tuples(few),
     "set_limit": st.tuples(st.sampled_from(list(LIMITS)), st.integers(0, 6)),
+    "regroup": st.tuples(names, st.sampled_from(["", *GROUPS])),
+    "set_minimum": st.tuples(st.sampled_from(list(GROUPS)), st.integers(1, 3)),
     "later": st.tuples(st.sampled_from([0.5, 2.0, 11.0, 301.0])),
     "die": st.tuples(st.lists(st.booleans(), max_size=8).map(tuple)),
     "switch": st.tuples(st.booleans()),
 }
 STEPS = {**OF_THE_API, **OF_THE_WORLD}
-RARELY = ["set_limit", "switch", "die", "remove_node", "tear_gate"]
+RARELY = ["set_limit", "switch", "die", "remove_node", "tear_gate", "opt_out", "regroup", "set_minimum"]
 OFTEN = (
     ["create_gated"] * 8 + ["show"] * 8 + ["step"] * 6 + ["answer_lift"] * 6 + ["answer_bind"] * 5 + ["put_node"] * 3
 )

@@ -96,19 +96,19 @@ def finish(simulation: QueueSimulation) -> None:
         if node_of(wire):
             assert simulation.api.bound[uid_of(wire)] == node_of(wire)
         elif is_stamped(wire) or not gate_names(wire):
-            assert not simulation.api.could_run(wire), f"{name} has room in its queue and on a node, and waits"
+            assert not simulation.api.could_run(wire), f"{name} has capacity in its queue and on a node, and waits"
             assert reason_of(wire) == "Unschedulable", name
 
 
 def settled(simulation: QueueSimulation) -> dict[str, Any]:
-    """Who waits for a node may be told in other words why."""
+    """The message of a pod that waits for a node may differ."""
     return deepcopy(
         {uid_of(wire): (wire["spec"], wire["metadata"]["annotations"]) for wire in simulation.api.pods.values()}
     )
 
 
 def check_nothing_leaked(simulation: QueueSimulation) -> None:
-    """Whoever starts now counts the same, from the API alone, and finds nothing left to do."""
+    """A scheduler that starts now counts the same, from the API alone, and has nothing to do."""
     before = settled(simulation)
     usage = {queue: simulation.scheduler.queues.usage(queue) for queue in LIMITS}
     simulation.die()
@@ -164,7 +164,7 @@ def test_repeated_crashes_lose_no_pod() -> None:
 
 
 def test_a_late_patch_of_a_crashed_scheduler_is_counted_by_its_successor() -> None:
-    """Election keeps successors waiting until that is over; who does without has a promise too many at worst."""
+    """Leader election delays the successor until then; without election there is one promise too many at worst."""
     arrived = 0
     for step in range(STEPS):
         late = len(scenario_until(step).lifts)

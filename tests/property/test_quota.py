@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from embedded import Embedded
 from headgate.apiserver.registry.resource_quota import amounts, quotas_of
-from headgate.apiserver.registry.resource_quota_usage import count
+from headgate.apiserver.registry.resource_quota_usage import calculate_usage
 
 NAMESPACE: Final = "/api/v1/namespaces/t"
 HARD: Final = {
@@ -110,7 +110,7 @@ class BooksAgainstCounting(RuleBasedStateMachine):
         for quota in quotas_of(api, "t"):
             status = quota["status"]
             assert amounts(status["hard"]) == amounts(quota["spec"]["hard"])
-            assert amounts(status["used"]) == count(api, quota), quota["metadata"]["name"]
+            assert amounts(status["used"]) == calculate_usage(api, quota), quota["metadata"]["name"]
 
 
 BooksAgainstCounting.TestCase.settings = settings(

@@ -63,6 +63,7 @@ class World:
             {each: {"cpu": (nominal[each], borrowing[each], lending[each])} for each in flavors},
             local=name,
             cohortName=cohort,
+            annotations=self.annotations(),
             queueingStrategy=chance.choice(("BestEffortFIFO", "StrictFIFO")),
             preemption={
                 "withinClusterQueue": chance.choice(_WITHIN),
@@ -75,6 +76,14 @@ class World:
             flavorFungibility={"whenCanBorrow": chance.choice(_NEXT), "whenCanPreempt": chance.choice(_NEXT)},
         )
 
+    def annotations(self) -> dict[str, str]:
+        """Of a queue."""
+        return {}
+
+    def limits(self) -> dict[str, int]:
+        """Of a workload."""
+        return {}
+
     def maybe(self, most: int) -> int | None:
         return self.chance.choice((None, self.chance.randint(0, most)))
 
@@ -85,10 +94,7 @@ class World:
         kinds = ["submit", "submit", "submit", "finish", "gone", "gone", "delete", "plant", "late", "catch up"]
         match self.chance.choice(kinds):
             case "submit":
-                self.number += 1
-                at_s = self.chance.randint(0, 20)
-                queue, cpu = self.chance.choice(_QUEUES), self.chance.randint(1, 5)
-                self.api.submit(f"w{self.number}", cpu=cpu, queue=queue, priority=self.chance.randint(0, 3), at_s=at_s)
+                self.submit()
             case "plant":
                 self.plant(self.chance.choice(_QUEUES))
             case "finish" if held := [name for name in names if self.read(name).holds_quota]:
@@ -104,6 +110,13 @@ class World:
             case "delete" if names:
                 self.api.remove("workload", self.chance.choice(names))
         self.api.now_s += 1
+
+    def submit(self) -> None:
+        self.number += 1
+        at_s = self.chance.randint(0, 20)
+        queue, cpu = self.chance.choice(_QUEUES), self.chance.randint(1, 5)
+        priority = self.chance.randint(0, 3)
+        self.api.submit(f"w{self.number}", cpu=cpu, queue=queue, priority=priority, at_s=at_s, **self.limits())
 
     def cycle(self) -> list[Effect]:
         """One, watched: every decision is held against the formulas before it is written."""
@@ -131,8 +144,8 @@ class World:
     # What must hold.
 
     def follows_order(self, key: str, waiting: dict[str, Workload]) -> None:
-        """Nobody before him waits in his strict queue; in any queue nobody before him who asks for the same, unless
-        he was first already because others go for him."""
+        """In a StrictFIFO queue no earlier workload waits. In any queue no earlier workload with the same requirements
+        waits, unless workloads were evicted for this one."""
         workload = waiting[key]
         queue = self.api.engine.cache.queues[workload.queue]
         before = [each for each in waiting.values() if each.queue == workload.queue and _order(each) < _order(workload)]
@@ -165,7 +178,7 @@ class World:
                 assert self.needs(stays, kept, queue, usage), f"{victim} goes for nothing"
 
     def keeps_what_was_freed(self) -> None:
-        """Once everybody who was told to go has gone, there is room for each of those for whom they went."""
+        """When all evicted workloads have released their quota, each of their preemptors fits."""
         book = self.api.engine.ledger
         ahead = [(each.queue, dict(each.usage)) for each in book.holders() if not each.is_evicted]
         for key, claim in book.claims().items():
@@ -242,7 +255,7 @@ def test_every_decision_holds_against_the_formulas(chance: Random) -> None:
 @_steps
 @given(st.randoms(use_true_random=False))
 def test_no_workload_stays_parked_that_a_fresh_engine_would_admit(chance: Random) -> None:
-    """Waking only who could be helped strands nobody."""
+    """If only workloads that an event may help are retried, no workload waits that could be admitted."""
     world = World(chance)
     for _ in range(chance.randint(1, 20)):
         world.step()
@@ -253,9 +266,9 @@ def test_no_workload_stays_parked_that_a_fresh_engine_would_admit(chance: Random
     for name in _QUEUES:
         for waiter in engine.queue_manager.pending(name):
             why = engine.queue_manager.pending_reason(waiter.key)
-            if engine.queue_manager.holding_place() and why is not None and why.message == NO_LONGER_FITS:
+            if engine.queue_manager.reserving_queues() and why is not None and why.message == NO_LONGER_FITS:
                 continue  # a strict queue keeps its place
-            if waiter.shape in engine.queue_manager._pending_queues[name].failed:
+            if waiter.shape in engine.queue_manager._pending_queues[name].parked_shapes:
                 found = nominate(
                     engine.ledger, engine.cache.queues[name], engine.cache.flavors, waiter.workload, waiter.order_s
                 )
@@ -311,7 +324,7 @@ def test_a_restarted_engine_admits_no_further_workload_and_has_the_same_usage(ch
     world.cycle()
     claims = dict(world.api.engine.ledger.claims())
     world.api.restart()
-    # It may evict for somebody who was parked for want of candidates: it looks at everybody once.
+    # It may evict for a workload that was parked because it had no candidates: it considers all workloads once.
     assert [each for each in world.api.cycle() if isinstance(each, Admit)] == []
     assert claims.items() <= world.api.engine.ledger.claims().items()
 

@@ -43,7 +43,7 @@ class World:
         self.keeps_what_was_freed()
 
     def keeps_what_was_freed(self) -> None:
-        """Once everybody who was told to go has gone, there is room for each of those for whom they went."""
+        """When all evicted workloads have released their quota, each of their preemptors fits."""
         book, world = self.api.engine.ledger, self.api.engine.cache
         queues = {name: (queue.cohort, queue.quotas) for name, queue in world.queues.items()}
         staying = [(each.queue, dict(each.usage)) for each in book.holders() if not each.is_evicted]
@@ -79,12 +79,12 @@ def test_a_preemptor_is_admitted_when_its_last_victim_is_gone(chance: Random) ->
         if world.number < 20 and chance.random() < 0.5:
             world.submit(0)
         world.cycle()
-        strong -= {f"ns/{name}" for name in world.api.admitted()}  # later he may be told to go in his turn
+        strong -= {f"ns/{name}" for name in world.api.admitted()}  # later it may be evicted itself
     assert not strong & world.owed, "they wait though all have gone"
 
 
 def test_quota_reserved_for_a_preemptor_does_not_prevent_a_reclaim() -> None:
-    """One is free, but not for long: it belongs to a claim. Whoever comes then takes back what is his own."""
+    """One CPU is free, but claimed by a preemptor. The next workload reclaims the nominal quota of its own queue."""
     api = Api()
     for name, cpu in (("a", 3), ("b", 0), ("c", 3)):
         api.queue(name, {"default": {"cpu": cpu}}, local=name, cohortName="x", preemption=_PREEMPTION)

@@ -18,7 +18,7 @@ _NAMES = ("a", "b", "c", "d")
 
 
 class World:
-    """Queues of one tree, without preemption, and workloads that come while nobody is looking."""
+    """Queues of one tree, without preemption, and workloads that are created between two cycles."""
 
     def __init__(self, chance: Random) -> None:
         self.chance, self.api, self.number = chance, Api(), 0
@@ -74,7 +74,7 @@ class World:
         return SlowAdmission(SlowQuota(known, above, held), self.queues, waiting)
 
     def admit(self) -> list[tuple[str, str]]:
-        """By an engine that looks at everybody: else who was found not to fit before is left alone."""
+        """An engine that considers all workloads: otherwise those that did not fit before are not considered."""
         self.api.restart()
         done = self.api.cycle()
         return [

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.quota.api.cohort import FlavorQuota
+from headgate.quota.api.resource_groups import FlavorQuota
 from headgate.quota.cache.quota_tree import QuotaTree
 from property.reference_quota import SlowQuota
 

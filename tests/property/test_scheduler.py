@@ -149,7 +149,7 @@ print(repr(world.outputs))
 
 
 def test_the_order_of_hashes_changes_nothing() -> None:
-    """What is told apart by strings must not be done in the order in which a process happens to hash them."""
+    """The order of effects must not depend on the hashes of strings, which differ between processes."""
     told = [
         subprocess.run(
             [sys.executable, "-c", A_LIFE],

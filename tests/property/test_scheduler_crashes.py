@@ -27,7 +27,7 @@ TURNS = 12
 
 
 def a_scenario() -> Iterator[SchedulerSimulation]:
-    """The world after every step. Two pods wait behind gates, one has to wait for room, and one drives others out."""
+    """The world after every step. Two pods are gated, one waits for capacity, and one preempts others."""
     simulation = SchedulerSimulation()
     api = simulation.api
     for node in ("n0", "n1", "n2"):

@@ -56,7 +56,8 @@ def ours(gate: str) -> bool:
 
 
 class Wants:
-    """Gates pods by a label, waits for nodes and for the pod's own changes, and writes down whom it was asked about."""
+    """Gates pods by a label, waits for nodes and for changes of the pod, and records the pods that it was called
+    for."""
 
     name = "Wants"
 
@@ -145,8 +146,8 @@ class Both:
 
     def later(self, by_s: float) -> None:
         self.now_s += by_s
-        self.queue.flush(self.now_s)
-        self.slow.flush(self.now_s)
+        self.queue.requeue_due(self.now_s)
+        self.slow.requeue_due(self.now_s)
 
     def agree(self) -> None:
         ours = {each.uid: _facts(each) for each in self.queue.pods()}
@@ -173,7 +174,12 @@ class Both:
 
     def every_pod_is_in_one_place(self) -> None:
         queue = self.queue
-        places = [*queue._active._heap, *queue._backoff._rejected, *queue._backoff._failed, *queue._lot.all_units()]
+        places = [
+            *queue._active._heap,
+            *queue._backoff._rejected,
+            *queue._backoff._failed,
+            *queue._parking_lot.all_units(),
+        ]
         flying = [flight.queued.uid for flight in queue.in_flight() if not flight.gone]
         assert sorted(places + flying) == sorted(each.uid for each in queue.pods())
 

@@ -45,7 +45,7 @@ class IndexAgainstReading(RuleBasedStateMachine):
 
     @rule(name=names)
     def delete(self, name: str) -> None:
-        if self.store.peek(SERVICES, "ns", name) is not None:
+        if self.store.read_applied(SERVICES, "ns", name) is not None:
             self.stage(name, {}, delete=True)
 
     @rule(share=st.sampled_from([0.3, 1.0]))
@@ -66,7 +66,7 @@ class IndexAgainstReading(RuleBasedStateMachine):
         self.check()
 
     def check(self) -> None:
-        items = self.store.peek_all(SERVICES, None)
+        items = self.store.list_applied(SERVICES, None)
         held = {thing for item in items for thing in HOLDS(msgspec.json.decode(item.data))}
         taken = self.holdings.allocated(SERVICES, HOLDS)
         assert {thing for thing in (*ADDRESSES, *PORTS) if thing in taken} == held

@@ -187,16 +187,16 @@ class StoreAgainstWorlds(RuleBasedStateMachine):
         world = self.worlds[self.committed]
         for resource in RESOURCES:
             assert self.store.count(resource) == sum(kind == resource for kind, _, _ in world)
-            assert list(self.store.peek_all(resource, None)) == listed(self.applied, resource, None)
+            assert list(self.store.list_applied(resource, None)) == listed(self.applied, resource, None)
 
     @rule(resource=resources, namespace=namespaces)
     def objects_and_namespaces_are_found(self, resource: str, namespace: str) -> None:
         world = self.worlds[self.committed]
-        assert list(self.store.peek_all(resource, namespace)) == listed(self.applied, resource, namespace)
+        assert list(self.store.list_applied(resource, namespace)) == listed(self.applied, resource, namespace)
         for name in NAMES:
             key = (resource, namespace, name)
             assert self.store.read(*key) == world.get(key)
-            assert self.store.peek(*key) == self.applied.get(key)
+            assert self.store.read_applied(*key) == self.applied.get(key)
 
 
 TestStoreAgainstWorlds = StoreAgainstWorlds.TestCase

@@ -34,7 +34,7 @@ def listed(store: Store, at: Revision | None = None) -> list[Item]:
 @settings(max_examples=25, deadline=None)  # an example copies and opens a journal at every point of every commit
 @given(script=steps, partial=st.integers(0, 3))
 @example(script=[("write", "a"), ("fail late", ""), ("commit", ""), ("write", "b"), ("commit", "")], partial=0)
-def test_every_copy_of_the_file_is_the_state_before_or_after_the_commit_under_way(
+def test_every_copy_of_the_file_is_the_state_before_or_after_the_commit_in_progress(
     script: list[tuple[str, str]], partial: int
 ) -> None:
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as temporary:
@@ -58,7 +58,7 @@ def run(root: Path, script: list[tuple[str, str]], partial: int) -> None:
     for verb, name in script:
         before = listed(store)
         if verb == "write":
-            present = store.peek("pods", "", name)
+            present = store.read_applied("pods", "", name)
             item = Item("pods", "", name, "u", store.next_revision(), {}, {}, f"{store.next_revision()}".encode())
             store.stage(item, delete=present is not None and int(present.data) % 3 == 0)
             continue
@@ -68,10 +68,10 @@ def run(root: Path, script: list[tuple[str, str]], partial: int) -> None:
         failing[:] = {"fail": ["written"], "fail late": ["committed"]}.get(verb, [])
         try:
             journal.write(log_rows.CommitBatch(store.pending(), store.oldest, gone))
-            applied = list(store.peek_all("pods", None))
+            applied = list(store.list_applied("pods", None))
             store.commit(store.applied)
         except CommitFailed:
-            applied = list(store.peek_all("pods", None))
+            applied = list(store.list_applied("pods", None))
             store.rollback()
         for copy in copies[checked:]:  # once a write was answered with an error, no later copy has it
             check(copy, before, applied)

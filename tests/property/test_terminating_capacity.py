@@ -31,7 +31,7 @@ equals = arrivals.map(lambda listed: [(cpu, 0, has_quota) for cpu, _, has_quota 
 
 
 class Cluster:
-    """What the test knows of it: nodes with their CPUs, who stays, who leaves, who waits."""
+    """The state that the test knows: nodes with their CPUs, pods that stay, terminating pods, and waiting pods."""
 
     def __init__(self, nodes: list[tuple[int, list[tuple[int, float | None]]]]) -> None:
         self.world = TerminatingWorld()
@@ -89,7 +89,7 @@ class Cluster:
         return bool(said)
 
     def promised(self, node: str, least: int, but: str = "") -> int:
-        """The CPUs that those are promised there who are at least so important."""
+        """The CPUs on the node that are reserved for nominated pods of at least this priority."""
         return sum(
             self.asks[name][0]
             for name, (_, there) in self.told.items()

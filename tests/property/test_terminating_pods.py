@@ -174,7 +174,7 @@ class Judged(TerminatingCluster):
         if not promised or len(promised) < least or least <= 0:
             return
         if any(not is_opted_in(each) and not node_of(each) for each in alive):
-            return  # it may be one of those that wait, or not, as its queue has room for it
+            return  # it may be one of those that wait, or not, as its queue has capacity for it
         reasons = {self.reason(each["metadata"]["name"]) for each in promised}
         if (
             any(self.promise(each["metadata"]["name"]) for each in promised)

@@ -150,7 +150,7 @@ def test_claims_get_the_volumes_that_a_walk_through_all_of_them_finds(
     for node in NODES:
         match = found.match(node["metadata"]["labels"])
         chosen = expected[node["metadata"]["name"]]
-        assert (chosen is None) is bool(match.without)
+        assert (chosen is None) is bool(match.unmatched)
         if chosen is not None:
             assert {claim.name: volume.name for claim, volume in match.found} == chosen
     feasible = {name for name, chosen in expected.items() if chosen is not None}

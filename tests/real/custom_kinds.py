@@ -58,6 +58,7 @@ SPEC = of(
     | {"properties": {}},
     tags=listed(STRING, minItems=1, maxItems=3),
     set=listed(STRING, **{"x-kubernetes-list-type": "set"}),
+    numbers=listed(NUMBER, **{"x-kubernetes-list-type": "set"}),
     keyed=listed(
         {**of(name=STRING, port={**INTEGER, "default": 80}, note=STRING), "required": ["name"]},
         **{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name", "port"]},
@@ -189,7 +190,8 @@ def establish(server: Server, *definitions: dict[str, Any]) -> None:
 
 
 def served(server: Server, each: Any) -> None:
-    """Wait until the kinds of a definition are there, and the schemas are told: a real server tells them later."""
+    """Waits until the kinds of a definition are served, and discovery has their schemas: a real server publishes them
+    later."""
     deadline_s = time.monotonic() + READY_S
     names = each["spec"]["names"]
     for one in each["spec"]["versions"]:

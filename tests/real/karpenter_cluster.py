@@ -7,16 +7,18 @@ all earlier pods, and Karpenter, which plans for all waiting pods at once, has t
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from clusters import a_pod
-from harness.karpenter import SHAPES, STORY, bought, create_pool
+from harness.karpenter import SHAPES, STORY, Karpenter, Kubelets, bought, create_pool
 from harness.processes import Process
-from harness.queues import QUEUES, a_queue
+from harness.queues import QUEUES, a_queue, install_crds
+from harness.real_server import RealServer
 from harness.scheduler_process import SchedulerProcess, create_pod, get_pod, is_bound, scheduled_reason, send, wait_for
 from harness.server import Server
 from headgate.capacity.names import GATE, OPT_IN, QUEUE_NAME
@@ -31,18 +33,28 @@ MERGE = "application/merge-patch+json"
 class KarpenterCluster:
     """The server, and what runs beside it."""
 
-    def __init__(self, server: Server, processes: list[Process], folder: Path, *, adds_gates: bool = False) -> None:
+    def __init__(
+        self,
+        server: Server,
+        processes: list[Process],
+        folder: Path,
+        *,
+        adds_gates: bool = False,
+        scheduler_name: str = "headgate",
+    ) -> None:
         """The last of the processes is the scheduler, once it is started. `adds_gates`: the server does, to pods that
-        ask for it."""
+        ask for it. `scheduler_name`: of the pods."""
         self.server = server
+        self._scheduler_name = scheduler_name
         self._processes = processes
         self._folder = folder
         self._adds_gates = adds_gates
         self._witnesses = itertools.count(1)
         self.queue(WITNESS, "1k")
 
-    def start_scheduler(self) -> None:
-        self._processes.append(SchedulerProcess(self.server, self._folder / "scheduler.log", "--no-leader-elect"))
+    def start_scheduler(self, *flags: str) -> None:
+        log = self._folder / "scheduler.log"
+        self._processes.append(SchedulerProcess(self.server, log, "--no-leader-elect", *flags))
 
     def kill_scheduler(self) -> None:
         self._processes.pop().kill()
@@ -55,10 +67,13 @@ class KarpenterCluster:
         requests: Mapping[str, str] = ONE_CPU,
         gated: bool = False,
         annotations: Mapping[str, str] = {},
+        selector: Mapping[str, str] = {},
         **more: Any,
     ) -> None:
-        """Of the scenario's queue; `gated` as the webhook makes it of a pod that asks for the queue's gate."""
-        pod = a_pod(name, dict(requests), schedulerName="headgate", nodeSelector={STORY: scenario}, **more)
+        """Of the scenario's queue; `gated` as the webhook makes it of a pod that asks for the queue's gate. `selector`:
+        labels that its node must have besides that of the pool."""
+        wanted = {STORY: scenario, **selector}
+        pod = a_pod(name, dict(requests), schedulerName=self._scheduler_name, nodeSelector=wanted, **more)
         pod["spec"]["containers"][0]["resources"]["limits"] = dict(requests)  # devices cannot be overcommitted
         pod["metadata"]["annotations"] = {QUEUE_NAME: scenario, **annotations}
         if gated:
@@ -67,9 +82,17 @@ class KarpenterCluster:
                 pod["spec"].setdefault("schedulingGates", []).append({"name": GATE})
         create_pod(self.server, pod)
 
-    def queue(self, scenario: str, cpu: str, shapes: Sequence[InstanceType] = SHAPES[:1], **limits: str) -> None:
+    def queue(
+        self,
+        scenario: str,
+        cpu: str,
+        shapes: Sequence[InstanceType] = SHAPES[:1],
+        *,
+        startup_taint: str = "",
+        **limits: str,
+    ) -> None:
         """A queue with these limits, and a pool of machines for its pods."""
-        create_pool(self.server, scenario, shapes)
+        create_pool(self.server, scenario, shapes, startup_taint=startup_taint)
         send(self.server, "POST", QUEUES, a_queue(scenario, weight=1, capability={"cpu": cpu, **limits}))
 
     def set_limit(self, scenario: str, cpu: str) -> None:
@@ -100,3 +123,22 @@ class KarpenterCluster:
         name = f"witness-{next(self._witnesses)}"
         self.pod(WITNESS, name)
         self.until_bound(name)
+
+
+@contextlib.contextmanager
+def scheduled_cluster(folder: Path, kube: Path, karpenter: Path, *flags: str) -> Iterator[KarpenterCluster]:
+    """A real API server with Karpenter and `headgate run`, which gets ``flags``."""
+    server = RealServer(folder / "server", kube)
+    processes: list[Process] = []
+    try:
+        processes.append(Karpenter(server, karpenter, folder / "karpenter"))
+        install_crds(server)
+        made = KarpenterCluster(server, processes, folder)
+        with Kubelets(server):
+            made.start_scheduler(*flags)
+            yield made
+    finally:
+        for process in reversed(processes):
+            process.stop()
+        server.disconnect()
+        server.stop()

@@ -40,7 +40,8 @@ class Holds:
 
 
 class Admits:
-    """A PreEnqueue plugin that says yes or no to everybody, and a PreFilter that writes down who came that far."""
+    """A PreEnqueue plugin that accepts or rejects all pods, and a PreFilter plugin that records the pods that reach
+    it."""
 
     name = "Admits"
 

@@ -33,12 +33,13 @@ PLURALS = {
 }
 WATCHED = ("Workload", "ClusterQueue", "LocalQueue")
 AGREED_S = 1.5
-"""Kueue wakes those who wait once a second: longer than that."""
+"""Kueue retries inadmissible workloads once per second: this is longer."""
 DISAGREED_S = 4.0
 PATIENCE_S = 60.0
 _MERGE = "application/merge-patch+json"
 _WORDS = ("conditions", "resourceRequests", "pendingWorkloads")
-"""While the first of a strict queue is looked at again and again, Kueue counts him at one time and not at another."""
+"""While Kueue tries the first workload of a StrictFIFO queue again and again, its metrics count it at some times
+only."""
 _YEAR = format_time(START_S)[:4]
 View = dict[str, dict[str, Object]]
 """Objects by kind and name."""
@@ -146,7 +147,7 @@ class SchedulerPair:
             time.sleep(0.15)
 
     def date(self, views: tuple[View, View]) -> None:
-        """Whoever got quota since the last rest holds it since one and the same second, on both sides."""
+        """All workloads that got quota since the last comparison hold it since the same second, in both programs."""
         for side, view in zip(self.sides, views, strict=True):
             for each in view["Workload"].values():
                 reserved = conditions_of(each).get("QuotaReserved")

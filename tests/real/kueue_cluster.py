@@ -7,7 +7,7 @@ the only node and sets their phases.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,15 +27,20 @@ NAMESPACE = "default"
 NODE = "the-node"
 PATIENCE_S = 60.0
 GRACE_S = 600
-"""Longer than any scenario: who terminates is still there at its end."""
+"""Longer than any scenario: a terminating pod still exists at its end."""
 _MUTABLE = "MutablePodResourcesForSuspendedJobs=true"
 _PARTS = "apiserver,controllers,quota,jobs"
 
 
 class KueueCluster:
-    def __init__(self, server_kind: str, folder: Path, programs: Path, features: str) -> None:
+    def __init__(
+        self, server_kind: str, folder: Path, programs: Path, features: str, flags: tuple[str, ...] = ()
+    ) -> None:
+        """``flags``: further ones of Headgate."""
         self._make = server_kind
+        self._more = flags
         self._folder = folder
+        self._logs = itertools.count(1)
         self._beside: list[Process] = []
         self._headgate: WebhookProcess | None = None
         self.server: EmbeddedServer | RealServer
@@ -59,19 +64,20 @@ class KueueCluster:
             self.made(f"{API}/workloadpriorityclasses", _kueue("WorkloadPriorityClass", name, value=value))
         self.made(f"{API}/resourceflavors", _kueue("ResourceFlavor", "any", spec={}))
 
-    @staticmethod
-    def _flags(features: str) -> tuple[str, ...]:
-        return ("--components", _PARTS, "--feature-gates", ",".join(filter(None, (features, _MUTABLE))))
+    def _flags(self, features: str) -> tuple[str, ...]:
+        gates = ",".join(filter(None, (features, _MUTABLE)))
+        return ("--components", _PARTS, "--feature-gates", gates, *self._more)
 
     def _start_beside(self, features: str) -> None:
         assert isinstance(self.server, RealServer)
-        flags = ("--components", "quota,jobs,webhooks", "--no-leader-elect", "--feature-gates", features)
+        flags = ("--components", "quota,jobs,webhooks", "--no-leader-elect", "--feature-gates", features, *self._more)
         port = 0 if self._headgate is None else self._headgate.port
-        self._headgate = WebhookProcess(self.server, self._folder / f"run-{features}.log", *flags, port=port)
+        self._headgate = WebhookProcess(self.server, self._folder / f"run-{next(self._logs)}.log", *flags, port=port)
         # An API server learns of webhooks by a watch, and of each by itself.
-        self.until(lambda: all(map(self._is_asked, ("Job", "Pod"))))
+        self.until(lambda: all(map(self.is_asked, ("Job", "Pod"))))
 
-    def _is_asked(self, kind: str) -> bool:
+    def is_asked(self, kind: str) -> bool:
+        """Whether new objects of this kind are validated."""
         path, wrong = f"{collection(kind, NAMESPACE)}?dryRun=All", queued(kind, queue="Not_A_Name")
         return sent(self.server, "POST", path, wrong).status == 403
 
@@ -92,7 +98,7 @@ class KueueCluster:
     # -- what a scenario does -----------------------------------------------------------------------------------------
 
     def made(self, path: str, body: Wire) -> Wire:
-        answer = _retried(lambda: sent(self.server, "POST", path, body))
+        answer = sent(self.server, "POST", path, body)
         assert answer.status == 201, answer.body
         found: Wire = answer.json()
         return found
@@ -136,7 +142,7 @@ class KueueCluster:
     # -- what it looks at ------------------------------------------------------------------------------------------
 
     def get(self, path: str) -> Wire:
-        answer = _retried(lambda: self.server.request("GET", path))
+        answer = sent(self.server, "GET", path)
         assert answer.status == 200, answer.body
         found: Wire = answer.json()
         return found
@@ -150,9 +156,14 @@ class KueueCluster:
         return bool(self.workloads(name)) and self.condition(name, "Admitted") is not None
 
     def is_ending(self, name: str) -> bool:
-        """Told to end, and still there and running."""
+        """Terminating, and still running."""
         pod = self.get(self._place(name))
         return "deletionTimestamp" in pod["metadata"] and pod["status"]["phase"] == "Running"
+
+    def grace_s(self, name: str) -> int:
+        """The grace period with which it was deleted."""
+        found: int = self.get(self._place(name))["metadata"]["deletionGracePeriodSeconds"]
+        return found
 
     def workloads(self, owner: str) -> list[Wire]:
         """Those of a job or pod, by its name."""
@@ -184,12 +195,6 @@ class KueueCluster:
     @staticmethod
     def _place(name: str) -> str:
         return f"{collection('Pod', NAMESPACE)}/{name}"
-
-
-def _retried(ask: Callable[[], Answer]) -> Answer:
-    """While a kind is being defined anew, kube-apiserver asks its clients to come again (429)."""
-    found: Answer = wait_for(lambda: answer if (answer := ask()).status != 429 else None)
-    return found
 
 
 def _controller_manager(server: Server, programs: Path, folder: Path) -> Process:

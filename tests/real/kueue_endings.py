@@ -19,7 +19,8 @@ Object = dict[str, Any]
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """A world whose sides decided differently. ``preemptors``: names and uids of those for whom others went."""
+    """A cluster in which the two programs decided differently. ``preemptors``: names and uids of those that others were
+    evicted for."""
 
     cluster: RandomCluster
     kueue: View

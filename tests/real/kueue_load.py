@@ -37,7 +37,7 @@ class KueueDecider:
         self._process = process
         self._side = Side(server, process)
         self._holding: set[str] = set()
-        """Who holds quota and was not told to go, when it was asked last."""
+        """The workloads that hold quota and are not evicted, at the last list."""
 
     def define(self, cluster_queues: list[Object], local_queues: list[Object]) -> None:
         plant(self._server, [typed("ResourceFlavor", a_flavor())])
@@ -70,12 +70,15 @@ class KueueDecider:
     def _rest(self) -> dict[str, Object]:
         begun_s = quiet_since_s = time.monotonic()
         before: object = None
+        read_at = ""  # the revision
         while True:
-            workloads = self._list("Workload")
-            decided = {
-                name: [is_(each, type_) for type_ in ("QuotaReserved", "Admitted", "Evicted", "Finished")]
-                for name, each in workloads.items()
-            }
+            revision = self._revision()
+            if revision != read_at:
+                read_at, workloads = revision, self._list("Workload")
+                decided = {
+                    name: [is_(each, type_) for type_ in ("QuotaReserved", "Admitted", "Evicted", "Finished")]
+                    for name, each in workloads.items()
+                }
             now_s = time.monotonic()
             if decided != before:
                 before, quiet_since_s = decided, now_s
@@ -84,6 +87,12 @@ class KueueDecider:
             assert now_s - begun_s < PATIENCE_S, "no rest"
             assert self._process.running(), self._process.tail()
             time.sleep(_GLANCE_S)
+
+    def _revision(self) -> str:
+        """Of the newest write; a list of all workloads ten times a second would keep a core busy."""
+        return str(
+            send(self._server, "GET", f"{KUEUE}/{PLURALS['ResourceFlavor']}?limit=1")["metadata"]["resourceVersion"]
+        )
 
     def _list(self, kind: str) -> dict[str, Object]:
         listed = send(self._server, "GET", f"{KUEUE}/{PLURALS[kind]}")["items"]

@@ -79,7 +79,7 @@ class ParityRun:
         return any(not purpose_of(each) for each in self._compare(kueue, ours))
 
     def _let_go(self, views: tuple[View, View]) -> bool:
-        """Whoever was evicted gives back its quota; whether there was anybody."""
+        """Evicted workloads release their quota; whether there were any."""
         found = False
         for side, view in zip(self.pair.sides, views, strict=True):
             for name, each in view["Workload"].items():

@@ -63,7 +63,7 @@ class Pair:
         return message
 
     def watched(self, path: str, name: str, *types: str) -> list[Any]:
-        """The events about one object, from the beginning, once both servers have told the same."""
+        """The watch events of one object, from the beginning, when both servers have sent the same ones."""
         told = []
         for server in (self.real, self.ours):
             watch = server.watch(f"{path}?watch=true&resourceVersion=0&fieldSelector=metadata.name={name}")
@@ -94,7 +94,7 @@ def paired(folder: Path, programs: Path) -> Iterator[Pair]:
         real, ours = servers
         install_crds(ours)
         prepare(real)
-        assert _asked(real, "GET", f"{GROUP}/v1beta1/clusterqueues")[0] == 404  # nobody converts yet
+        assert _asked(real, "GET", f"{GROUP}/v1beta1/clusterqueues")[0] == 404  # no webhook converts yet
         pair = Pair(real, ours, WebhookProcess(real, folder / "webhooks.log"))
         stack.callback(lambda: pair.webhooks.stop())
         wait_for(lambda: is_ready(real), pair.webhooks)

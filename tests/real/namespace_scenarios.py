@@ -82,10 +82,11 @@ def foreign_finalizer(cluster: ScenarioCluster) -> None:
 
 
 def graceful_pods(cluster: ScenarioCluster) -> None:
-    """On a hollow node, and slow to stop: nothing else is touched before they are gone."""
+    """On a hollow node, and slow to stop: nothing else is touched before they are gone. The namespace is read while the
+    pod terminates: when it has stopped and is not removed yet, kube-controller-manager shows an error for a moment."""
     cluster.make_namespace()
     slow = pod("slow", nodeName="node-0001", terminationGracePeriodSeconds=60)
-    slow["metadata"]["annotations"] = {"headgate.dev/stop-after": "12s"}
+    slow["metadata"]["annotations"] = {"headgate.dev/stop-after": "30s"}
     cluster.post(cluster.core("pods"), slow)
     make(cluster, "waits")
     path = cluster.core("pods", "slow")
@@ -176,7 +177,7 @@ def take_out_of_service(cluster: ScenarioCluster) -> None:
     taint = {"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute", "value": "gone"}
     cluster.post("/api/v1/nodes", {**NODE, "metadata": {"name": cluster.ns}, "spec": {"taints": [taint]}})
     for name in ("leaving", "staying"):
-        # They tolerate the taint: nobody but who collects pods takes them away.
+        # They tolerate the taint: only the pod garbage collector deletes them.
         cluster.post(cluster.core("pods"), pod(name, nodeName=cluster.ns, tolerations=[{"operator": "Exists"}]))
     cluster.delete(cluster.core("pods", "leaving"))
 

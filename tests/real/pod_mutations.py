@@ -204,7 +204,7 @@ def _wrong(key: str | int, value: Any) -> Iterator[Any]:
             yield from NUMBERS
         case list():
             yield []
-            if key != "ownerReferences":  # the request's handler removes repeated owners before anybody looks
+            if key != "ownerReferences":  # the request handler removes repeated owners before validation
                 yield [*value, *value[:1]]
             yield value[::-1] if len(value) > 1 else [*value, {} if isinstance(value[0], dict) else ""]
         case dict():

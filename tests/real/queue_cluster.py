@@ -8,14 +8,22 @@ happen is shown by a later event (:meth:`QueueCluster.until_the_next_decision`).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from clusters import a_node, a_pod
 from harness.faulty_proxy import FaultyProxy
 from harness.queues import API_VERSION, QUEUES, a_group, a_queue, install_crds
-from harness.scheduler_process import SchedulerProcess, create_nodes, is_bound, scheduled_reason, send, wait_for
+from harness.scheduler_process import (
+    SchedulerProcess,
+    create_nodes,
+    create_priority_class,
+    is_bound,
+    scheduled_reason,
+    send,
+    wait_for,
+)
 from harness.server import Server
 from harness.server_kinds import running_server
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME
@@ -29,10 +37,12 @@ FOREIGN = "example.com/hold"
 
 
 class QueueCluster:
-    """One node with much room. Names of queues are given out; those of pods are the test's, swept after it."""
+    """One large node. The cluster names the queues; a test names its pods, which are deleted after it."""
 
-    def __init__(self, server: Server, folder: Path) -> None:
+    def __init__(self, server: Server, folder: Path, *flags: str) -> None:
+        """`flags`: of the scheduler, besides those that it needs."""
         self.server = server
+        self.flags = flags
         self.proxy = FaultyProxy(server, folder)
         self._folder = folder
         self._number = 0
@@ -42,7 +52,8 @@ class QueueCluster:
 
     def _started(self) -> SchedulerProcess:
         self._number += 1
-        return SchedulerProcess(self.proxy, self._folder / f"scheduler-{self._number}.log", "--no-leader-elect")
+        log = self._folder / f"scheduler-{self._number}.log"
+        return SchedulerProcess(self.proxy, log, "--no-leader-elect", *self.flags)
 
     def close(self) -> None:
         self.scheduler.stop()
@@ -54,11 +65,13 @@ class QueueCluster:
     def started_again(self) -> None:
         self.scheduler = self._started()
 
-    def queue(self, cpu: str, **spec: Any) -> str:
+    def queue(self, cpu: str, annotations: Mapping[str, str] = {}, **spec: Any) -> str:
         self._number += 1
         name = f"queue-{self._number}"
         limits = {"capability": {"cpu": cpu}} if cpu else {}
-        send(self.server, "POST", QUEUES, a_queue(name, **limits, **spec))
+        queue = a_queue(name, **limits, **spec)
+        queue["metadata"]["annotations"] = dict(annotations)
+        send(self.server, "POST", QUEUES, queue)
         return name
 
     def limit(self, queue: str, cpu: str) -> None:
@@ -80,6 +93,11 @@ class QueueCluster:
     def phase(self, group: str) -> str:
         status = send(self.server, "GET", f"{GROUPS}/{group}").get("status") or {}
         return str(status.get("phase") or "")
+
+    def priority_class(self, name: str, value: int, **annotations: str) -> None:
+        metadata = {"name": name, "annotations": annotations}
+        body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": metadata, "value": value}
+        create_priority_class(self.server, body)
 
     def node(self, label: str, cpu: str = "1") -> None:
         """One more, for pods that ask for this label."""
@@ -139,8 +157,7 @@ class QueueCluster:
         return gated
 
     def delete_pods(self) -> None:
-        for pod in send(self.server, "GET", PODS)["items"]:
-            self.delete(pod["metadata"]["name"])
+        send(self.server, "DELETE", PODS, {"gracePeriodSeconds": 0})
         send(self.server, "DELETE", GROUPS)
 
 
@@ -149,9 +166,9 @@ def gates_of(pod: Object) -> list[str]:
 
 
 @contextlib.contextmanager
-def running_queue_cluster(server_kind: str, folder: Path, programs: Path) -> Iterator[QueueCluster]:
+def running_queue_cluster(server_kind: str, folder: Path, programs: Path, *flags: str) -> Iterator[QueueCluster]:
     with running_server(server_kind, folder, programs) as server:
-        cluster = QueueCluster(server, folder)
+        cluster = QueueCluster(server, folder, *flags)
         try:
             yield cluster
         finally:

@@ -15,7 +15,7 @@ from typing import Any
 
 from harness.objects import config_map, deployment, labelled, pod
 from harness.server import Server
-from harness.users import EDITOR, VIEWER, bearing
+from harness.users import EDITOR, TOKEN, VIEWER, bearing
 
 Object = dict[str, Any]
 State = dict[str, Object]
@@ -28,6 +28,7 @@ QUIET = frozenset(METHODS[:6])
 GROUP = "matrix.example.com"
 CHANGE = {"metadata": {"labels": {"changed": "yes"}}}
 _BODIES = frozenset({"POST", "PUT", "PATCH"})
+_MERGE_PATCH = "application/merge-patch+json"
 
 
 _RBAC_VERSION = "rbac.authorization.k8s.io/v1"
@@ -305,6 +306,11 @@ OTHERS = {
         "/apis/apps",
         "/apis/apps/",
         "/apis//apps",
+        "/apis//",
+        "/apis//v1",
+        "/apis//v1/configmaps",
+        f"/apis//v1/namespaces/{NAMESPACE}/configmaps/x",
+        f"/apis//v1/watch/namespaces/{NAMESPACE}/configmaps/x",
         "/apis/apps/v1",
         "/apis/apps/v1/",
         "/apis/apps/v9",
@@ -355,7 +361,7 @@ def body_of(form: Form, method: str) -> tuple[bytes | None, str]:
     if method not in _BODIES:
         return None, ""
     if method == "PATCH":
-        return json.dumps(CHANGE).encode(), "application/merge-patch+json"
+        return json.dumps(CHANGE).encode(), _MERGE_PATCH
     return json.dumps(form.posted if method == "POST" else form.put).encode(), "application/json"
 
 
@@ -369,24 +375,37 @@ class Matrix:
     def status(self, form: Form, method: str, headers: Mapping[str, str]) -> int:
         body, media_type = body_of(form, method)
         sent = {**headers, "Content-Type": media_type} if media_type else dict(headers)
+        return self._answer(method, form.path, sent, body, streams=form.streams)[0]
+
+    def _answer(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        *,
+        streams: bool = False,
+    ) -> tuple[int, bytes]:
+        """The status and the body, as an administrator if no headers are given; the body of a stream is not read."""
+        sent = dict(bearing(TOKEN) if headers is None else headers)
         for _ in range(2):
             fresh = self._connection is None
             connection = self._connection = self._connection or self.server.connect()
             try:
-                connection.request(method, form.path, body=body, headers=sent)
+                connection.request(method, path, body=body, headers=sent)
                 response = connection.getresponse()
-                if form.streams and response.status == 200:
+                if streams and response.status == 200:
                     self.close()
-                else:
-                    response.read()
-                    if response.will_close:
-                        self.close()
-                return response.status
+                    return response.status, b""
+                read = response.read()
+                if response.will_close:
+                    self.close()
+                return response.status, read
             except (http.client.HTTPException, OSError):
                 # A server may close an idle connection at any time; only a fresh one that breaks is an answer.
                 self.close()
                 if fresh:
-                    return 0
+                    return 0, b""
         raise AssertionError("a fresh connection answers or breaks")
 
     def close(self) -> None:
@@ -397,7 +416,8 @@ class Matrix:
     def prepare(self) -> None:
         for each in (NAMESPACE, SPARE):
             self._create("/api/v1/namespaces", _named("v1", "Namespace", each))
-        # A bare real server has nobody who aggregates cluster roles: the users are bound to what would be aggregated.
+        # A real API server without controllers does not aggregate cluster roles: the users are bound to the aggregated
+        # roles.
         for role, verbs in _ROLES.items():
             rule = {"apiGroups": [GROUP], "resources": ["widgets", "widgets/scale"], "verbs": verbs}
             self._create(f"{_RBAC}/clusterroles", _named(_RBAC_VERSION, "ClusterRole", f"matrix-{role}", rules=[rule]))
@@ -423,10 +443,22 @@ class Matrix:
                 found[f"{resource.base}/{each['metadata']['name']}"] = _essence(each)
         return found
 
+    def revision(self) -> str:
+        """The revision of the newest write of any kind. Only one list is requested, because this is asked often."""
+        listed = self._answer("GET", f"{CONFIG_MAPS.base}?limit=1")
+        assert listed[0] == 200, (self.server.name, listed)
+        return str(json.loads(listed[1])["metadata"]["resourceVersion"])
+
     def namespaces(self) -> State:
         listed = self._list("/api/v1/namespaces")
         ours = (each for each in listed if each["metadata"]["name"].startswith("matrix"))
         return {each["metadata"]["name"]: _essence(each) for each in ours}
+
+    def touch(self, resource: Resource) -> None:
+        """Changes one object."""
+        headers = {**bearing(TOKEN), "Content-Type": _MERGE_PATCH}
+        answer = self._answer("PATCH", f"{resource.base}/x", headers, json.dumps(CHANGE).encode())
+        assert answer[0] == 200, (self.server.name, resource, answer)
 
     def restore(self, base: State, resources: Sequence[Resource] = KEPT) -> None:
         for resource in resources:

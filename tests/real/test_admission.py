@@ -18,7 +18,7 @@ from harness.scheduler_process import wait_for
 from harness.server import Answer, Server
 from harness.server_kinds import SERVER_KINDS, running_server
 from harness.users import ALICE, bearing
-from harness.webhooks import WebhookProcess, prepare, sent
+from harness.webhooks import WebhookProcess, adds_gates, prepare, sent
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME, STAMP
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -38,7 +38,11 @@ def server(
             yield running
             return
         webhooks = WebhookProcess(running, folder / "webhooks.log")
+        wrong = {**QUEUE, "metadata": {"name": "wrong"}, "spec": {"capability": {"cpu": "1"}, "deserved": {"cpu": "2"}}}
         try:
+            # An API server learns of each of the two configurations by a watch.
+            wait_for(lambda: adds_gates(running), webhooks)
+            wait_for(lambda: sent(running, "POST", f"{QUEUES}?dryRun=All", wrong).status == 403, webhooks)
             yield running
         finally:
             webhooks.stop()
@@ -152,7 +156,7 @@ def test_a_namespace_opts_in_for_its_pods_and_a_pod_declines(server: Server) -> 
 
 
 def test_a_queue_opts_in_for_its_pods_at_once(server: Server) -> None:
-    """No moment passes between a PodGroup and its pods: what a watch has not told yet is asked for."""
+    """A pod is created directly after its PodGroup: the webhook reads what its watch has not delivered yet."""
     queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "spec": {"weight": 1}}
     metadata = {"name": "eager", "annotations": {OPT_IN: "true"}}
     made = sent(server, "POST", QUEUES, {**queue, "metadata": metadata})
@@ -225,10 +229,10 @@ def asks_for(cpu: str) -> dict[str, Any]:
     return {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}]}
 
 
-def resize(server: Server, name: str, cpu: str) -> tuple[int, str]:
+def resize(server: Server, name: str, cpu: str, query: str = "") -> tuple[int, str]:
     body = json.dumps({"spec": asks_for(cpu)}).encode()
     headers = {"Content-Type": "application/strategic-merge-patch+json", **bearing(ALICE)}
-    answer = server.request("PATCH", f"{PODS}/{name}/resize", headers, body)
+    answer = server.request("PATCH", f"{PODS}/{name}/resize{query}", headers, body)
     return answer.status, str(answer.json().get("message") or "")
 
 
@@ -250,12 +254,10 @@ def test_a_pod_on_a_node_is_not_resized_over_the_limit_of_its_queue_and_others_m
         **asks_for("1"),
     )
 
-    def refused() -> bool:
-        return resize(server, "resized-runs", "3")[0] == 403
-
-    wait_for(refused)
+    # A dry run: before the status of the queue is known the pod would become larger.
+    wait_for(lambda: resize(server, "resized-runs", "3", "?dryRun=All")[0] == 403)
     assert says(resize(server, "resized-runs", "3")[1]).startswith(
-        "spec.containers: queue narrow has no room for 2 cpu: 3 of 4 are in use or promised; "
+        "spec.containers: queue narrow has no capacity for 2 cpu: 3 of 4 are in use or promised; "
     )
     assert resize(server, "resized-gated", "3") == (200, "")
     assert resize(server, "resized-elsewhere", "3") == (200, "")
@@ -270,17 +272,17 @@ def test_resizes_at_once_do_not_exceed_the_limit_of_their_queue_together(server:
     assert sent(server, "PATCH", f"{QUEUES}/shared/status", status).status == 200
     for name in ("at-once-1", "at-once-2"):
         create(server, name, {QUEUE_NAME: "shared"}, nodeName="somewhere", **asks_for("4"))
-    wait_for(lambda: "8 of 9" in resize(server, "at-once-1", "13")[1])
+    wait_for(lambda: "8 of 9" in resize(server, "at-once-1", "13", "?dryRun=All")[1])
     assert resize(server, "at-once-1", "5") == (200, "")
     status_code, message = resize(server, "at-once-2", "5")
     assert status_code == 403
     assert says(message).startswith(
-        "spec.containers: queue shared has no room for 1 cpu: 9 of 9 are in use or promised; "
+        "spec.containers: queue shared has no capacity for 1 cpu: 9 of 9 are in use or promised; "
     )
 
 
 def says(message: str) -> str:
-    """What Headgate says in a refusal, without who passed it on."""
+    """The text of Headgate in a refusal, without the prefix of the API server."""
     return message[message.index("spec.containers") :]
 
 

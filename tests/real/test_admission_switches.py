@@ -14,6 +14,7 @@ import pytest
 from clusters import a_node, a_pod
 from harness.processes import free_ports
 from harness.scheduler_process import (
+    PATIENCE_S,
     SchedulerProcess,
     create_nodes,
     get_pod,
@@ -24,7 +25,7 @@ from harness.scheduler_process import (
 )
 from harness.server import Server
 from harness.server_kinds import SERVER_KINDS, running_server
-from harness.webhooks import prepare, sent
+from harness.webhooks import adds_gates, prepare, sent
 from headgate.capacity.names import GATE, OPT_IN, QUEUE_NAME, STAMP
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -62,10 +63,10 @@ def run(server: Server, log: Path, *flags: str) -> SchedulerProcess:
     if server.name == "real":
         (port,) = free_ports(1)
         there = ("--webhook-url", f"https://127.0.0.1:{port}", "--webhook-listen", f"127.0.0.1:{port}")
-        flags = (*flags, "--components", "scheduler,webhooks", *there)
+        flags = (*flags, "--components", "scheduler,webhooks", "--shutdown-delay", "0", *there)
     running = SchedulerProcess(server, log, "--no-leader-elect", *flags)
     if server.name == "real":
-        running.wait_until(lambda: "webhooks: ready" in log.read_text(), 30)
+        running.wait_until(lambda: "webhooks: ready" in log.read_text() and adds_gates(server), PATIENCE_S)
     return running
 
 
@@ -99,3 +100,25 @@ def test_existing_gates_are_removed_when_the_feature_is_switched_off(server: Ser
         assert sum(is_bound(get_pod(server, name)) for name in ("a", "b", "c")) == 1  # the queue still counts
     finally:
         running.stop()
+
+
+def test_a_replica_with_the_feature_off_keeps_the_promises_of_the_old_leader(server: Server, tmp_path: Path) -> None:
+    """Leadership moves from a replica with the feature to one without it: a row of docs/production-readiness.md."""
+    leader = SchedulerProcess(server, tmp_path / "on.log")
+    leader.wait_until(lambda: "elected: holds the Lease" in leader.log.read_text(), PATIENCE_S)
+    standby = SchedulerProcess(server, tmp_path / "off.log", *OFF)
+    try:
+        create(server, "a", gated=True)
+        promised = wait_for(lambda: is_bound(pod := get_pod(server, "a")) and pod, leader)
+        create(server, "b", gated=True)
+        leader.stop()
+        wait_for(lambda: not has_gate(get_pod(server, "b")), standby)
+        kept = get_pod(server, "a")
+        assert kept["spec"]["nodeName"] == promised["spec"]["nodeName"]
+        assert kept["metadata"]["annotations"][STAMP] == promised["metadata"]["annotations"][STAMP]
+        assert not is_bound(get_pod(server, "b")), "the queue still counts"
+        send(server, "DELETE", f"{PODS}/a", {"gracePeriodSeconds": 0})
+        wait_for(lambda: is_bound(get_pod(server, "b")), standby)
+    finally:
+        leader.stop()
+        standby.stop()

@@ -18,7 +18,7 @@ from harness.real_server import RealServer
 from harness.server import Answer
 from headgate import schemas as tables
 from headgate.apimachinery.apply import ApplyResult, apply_config, keep_unchanged_times, parseable_type, track_update
-from headgate.apimachinery.codec.codec import convert, emit
+from headgate.apimachinery.codec.codec import convert, wire_form
 from headgate.apimachinery.defaults.registry import DEFAULTERS
 from headgate.apimachinery.strategy import STRATEGIES
 from headgate.kube.schema import Schemas
@@ -63,7 +63,7 @@ class World:
         default = DEFAULTERS.get((self.subject.group, self.subject.version, self.subject.kind))
         if default is not None:
             default(decoded.obj)
-        return emit(SCHEMAS, self.subject.type_name, decoded.obj)
+        return wire_form(SCHEMAS, self.subject.type_name, decoded.obj)
 
     def run(self, step: Step) -> None:
         if step.how == "put":

@@ -71,6 +71,7 @@ def test_pods_with_quota_are_unschedulable_and_the_others_gated(
     (run,) = re.findall(r"```\n(headgate run .*?) --webhook-service .*?\n```", PAGE)
     (port,) = free_ports(1)
     flags = [*run.split()[2:], "--webhook-url", f"https://127.0.0.1:{port}", "--webhook-listen", f"127.0.0.1:{port}"]
+    flags += ["--shutdown-delay", "0"]
     scheduler = SchedulerProcess(server, tmp_path / "run.log", *flags, "--trusted-user", "admin")
     try:
         wait_for(lambda: is_gating(server), scheduler)

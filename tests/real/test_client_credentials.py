@@ -1,6 +1,6 @@
-"""Every form of credentials, shown to both servers: who does the server say that we are?
+"""Every form of credentials, sent to both servers: as which user does the server authenticate the client?
 
-Files are rotated under a running client; the answer is asked for until it changes, and with a wrong one at first.
+Files are replaced while the client runs; the request is repeated until its response changes.
 """
 
 from __future__ import annotations

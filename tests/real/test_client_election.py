@@ -5,7 +5,6 @@ What each process notes is compared afterwards; waiting is for what the files sa
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import time
@@ -39,7 +38,7 @@ class Candidate:
         return [float(line) for line in self.notes.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
     def signal(self, number: signal.Signals) -> None:
-        os.kill(self.process.pid, number)
+        self.process.signal(number)
 
 
 def until(what: str, condition: Callable[[], bool], candidates: list[Candidate]) -> None:

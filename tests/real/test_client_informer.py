@@ -1,7 +1,7 @@
 """An informer and a writer on both servers, while the server is killed and comes back.
 
-Each server is one of its own, at an address that it keeps. In the end the informer knows what a list gives, and it was
-never told anything twice or backwards; the writer has said truly what became of each write.
+Each test has its own server, whose address does not change. In the end the informer has the objects of a list, and has
+delivered no event twice or in the wrong order; the outcome that the writer reported for each write is true.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 class Follower:
-    """Knows what it was told, and objects to being told nonsense."""
+    """Keeps the delivered objects, and fails if an event contradicts them."""
 
     def __init__(self) -> None:
         self.revisions: dict[str, int] = {}

@@ -19,6 +19,7 @@ from harness.scheduler_process import (
     SchedulerProcess,
     create_nodes,
     create_pod,
+    create_priority_class,
     delete_pod,
     get_pod,
     is_bound,
@@ -61,7 +62,7 @@ def story() -> list[dict[str, object]]:
     return made
 
 
-def test_the_three_pods_are_explained_while_a_scheduler_with_a_conf_goes_on(server: Server, tmp_path: Path) -> None:
+def test_the_three_pods_are_explained_while_a_scheduler_with_a_conf_runs(server: Server, tmp_path: Path) -> None:
     running = SchedulerProcess(server, tmp_path / "run.log", "--config", str(CONF), "--scheduler-name", "volcano")
     assert "headgate schedules pods of volcano" in running.tail()
     queue, first, second, third = story()
@@ -70,7 +71,7 @@ def test_the_three_pods_are_explained_while_a_scheduler_with_a_conf_goes_on(serv
     wait_for(lambda: is_bound(get_pod(server, "pod-1")), running)
     made = server.kubectl(["create", "-f", "-"], yaml.safe_dump_all([second, third]))
     assert made.exit == 0, made.stderr
-    assert "  queue one-cpu (QueueFull): queue one-cpu has no room for 1 cpu" in "\n".join(
+    assert "  queue one-cpu (QueueFull): queue one-cpu has no capacity for 1 cpu" in "\n".join(
         asked(server, "explain", "pod", "pod-2")
     )
     delete_pod(server, "pod-1")
@@ -105,7 +106,7 @@ def test_u13_a_gated_pod_of_higher_priority_preempts_another_and_is_never_unsche
     server: Server, tmp_path: Path
 ) -> None:
     running = SchedulerProcess(server, tmp_path / "run.log", "--config", str(CONF), "--scheduler-name", "volcano")
-    send(server, "POST", "/apis/scheduling.k8s.io/v1/priorityclasses", priority_class("vital", 100))
+    create_priority_class(server, priority_class("vital", 100))
     send(server, "POST", QUEUES, a_queue("crowded", capability={"cpu": "4"}))
 
     def pod(name: str, **spec: Any) -> dict[str, Any]:
@@ -118,8 +119,14 @@ def test_u13_a_gated_pod_of_higher_priority_preempts_another_and_is_never_unsche
     wait_for(lambda: is_bound(get_pod(server, "plain")), running)
     create_pod(server, pod("vital", schedulingGates=[{"name": GATE}], priorityClassName="vital"))
     wait_for(lambda: get_pod(server, "plain")["metadata"].get("deletionTimestamp"), running)
-    vital = wait_for(lambda: not (found := get_pod(server, "vital"))["spec"].get("schedulingGates") and found, running)
-    assert vital["status"]["nominatedNodeName"] == "node-c"
+
+    def ungated_and_nominated() -> dict[str, Any] | None:
+        """Two writes."""
+        found = get_pod(server, "vital")
+        is_gated = found["spec"].get("schedulingGates")
+        return None if is_gated or found["status"].get("nominatedNodeName") != "node-c" else found
+
+    vital = wait_for(ungated_and_nominated, running)
     assert scheduled_reason(vital) != "Unschedulable"
     assert asked(server, "explain", "pod", "vital")[3].endswith(
         "node node-c is nominated for it; other pods have to leave that node first"

@@ -54,7 +54,7 @@ def test_a_deployment_is_rolled_out_scaled_and_collected(server: Server) -> None
         return found(server, f"{core}/pods").get("items") or []
 
     kubectl(server, "create deployment web --image=nginx --replicas=2")
-    # No pod becomes ready: nobody binds it.
+    # No pod becomes ready: no scheduler binds it.
     kubectl(server, 'patch deployment web -p {"spec":{"strategy":{"rollingUpdate":{"maxUnavailable":"100%"}}}}')
     wait_for(lambda: status().get("updatedReplicas") == 2 and len(pods()) == 2)
     (made,) = found(server, f"{apps}/replicasets")["items"]

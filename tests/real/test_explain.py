@@ -13,6 +13,7 @@ import yaml
 
 from harness import headgate_cli
 from harness.queues import a_group, a_queue, install_crds
+from harness.scheduler_process import wait_for
 from harness.server import Server
 from harness.server_kinds import SERVER_KINDS, running_server
 from harness.users import ALICE
@@ -113,7 +114,7 @@ def test_a_pod_below_a_full_ancestor_is_explained_with_numbers(server: Server) -
         "pod teams/large: it waits for its queue",
         "  scheduler headgate, queue team-b, asks for cpu 3, opted in, <age> old",
         "held by",
-        "  queue team-b (QueueFull): queue eng has no room for 3 cpu: 2 of 4 are in use or promised to others",
+        "  queue team-b (QueueFull): queue eng has no capacity for 3 cpu: 2 of 4 are in use or promised to others",
         "    cpu in queue eng: asked 3, taken 2, limit 4",
         "    before it in queue team-b: 0",
         "next",
@@ -127,7 +128,7 @@ def test_a_foreign_gate_is_shown_first_with_its_manager_and_time(server: Server)
     lines = explained(server, "approved")
     assert lines[0] == "pod teams/approved: it waits for a gate of another controller, then for its queue"
     assert lines[3].startswith(f"  gate {APPROVAL} (set by kubectl-create, <age> ago): a gate of another controller")
-    assert lines[4].startswith("  queue team-a: queue team-a has room for it now")
+    assert lines[4].startswith("  queue team-a: queue team-a has capacity for it now")
     assert lines[6] == f"  kubectl-create has to remove {APPROVAL}"
 
 
@@ -139,7 +140,7 @@ def test_a_missing_queue_an_incomplete_gang_and_other_causes_are_explained(serve
     code, _, complaint = asked(server, "explain", "pod/absent", "-n", NAMESPACE)
     assert (code, complaint) == (1, f"headgate explain: there is no pod absent in namespace {NAMESPACE}\n")
     code, _, complaint = asked(server, "explain", "pod", "")
-    assert (code, "say what to explain" in complaint) == (2, True)
+    assert (code, "name the object to explain" in complaint) == (2, True)
 
 
 def test_json_has_the_same_facts(server: Server) -> None:
@@ -163,8 +164,13 @@ def test_without_the_right_to_list_the_condition_is_shown_and_the_right_is_named
         server.kubectl(["create", "rolebinding", "looks", "--role=looks", "--user=alice", "-n", NAMESPACE]),
     )
     assert [each.exit for each in granted] == [0, 0]
-    code, printed, _ = asked(server, "explain", "pod", "large", "-n", NAMESPACE, kubeconfig=theirs)
-    assert code == 0
+
+    def explained_to_alice() -> str:
+        """Empty before the server has seen the new role and its binding."""
+        code, printed, _ = asked(server, "explain", "pod", "large", "-n", NAMESPACE, kubeconfig=theirs)
+        return printed if code == 0 else ""
+
+    printed = wait_for(explained_to_alice)
     assert "Scheduling is blocked due to non-empty scheduling gates" in printed
     assert "missing right: list pods in all namespaces\n" in printed
     code, _, complaint = asked(server, "queues", kubeconfig=theirs)

@@ -1,5 +1,5 @@
-"""`headgate workloads` and `headgate explain job|workload|pod` on the embedded server and on a real one, with nobody at
-work for quota: what they say is worked out from what kubectl made."""
+"""`headgate workloads` and `headgate explain job|workload|pod` on the embedded server and on a real one, without a
+running quota controller: the commands compute their output from the objects that kubectl created."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_workloads_are_chosen_by_state_and_by_job(server: Server) -> None:
     code, _, complaint = output_lines(server, "workloads", "-n", NAMESPACE, "--queue", "other")
     assert (code, complaint) == (0, f"No Workload found in namespace {NAMESPACE}.\n")
     code, _, complaint = output_lines(server, "workloads", "--for", "train")
-    assert (code, "say TYPE/NAME" in complaint) == (2, True)
+    assert (code, "must be TYPE/NAME" in complaint) == (2, True)
     document = json.loads(output_lines(server, "workloads", "-A", "-o", "json")[1])
     assert {each["name"] for each in document["workloads"]} == {"holder", "held-back", "of-train", "of-single"}
 
@@ -143,7 +143,7 @@ def test_a_waiting_job_is_explained_with_the_missing_quota_and_its_holders(serve
 def test_a_job_without_a_workload_is_explained(server: Server) -> None:
     gated = printed(server, "explain", "job", "gated")
     assert gated[0].startswith(
-        f"job {NAMESPACE}/gated: it is gated by example.com/data: no Workload is made of it, for "
+        f"job {NAMESPACE}/gated: it has no Workload because the gate example.com/data is set, for "
     )
     free = printed(server, "explain", "job", "free")
     assert "  kubectl label jobs free kueue.x-k8s.io/queue-name=NAME" in free
@@ -162,4 +162,4 @@ def test_a_missing_object_is_reported_with_similar_names(server: Server) -> None
     code, _, complaint = output_lines(server, "explain", "workload", "train", "-n", NAMESPACE)
     assert (code, f"did you mean {NAMESPACE}/of-train?" in complaint) == (1, True)
     code, _, complaint = output_lines(server, "explain", "deployment", "web")
-    assert (code, "say what to explain" in complaint) == (2, True)
+    assert (code, "name the object to explain" in complaint) == (2, True)

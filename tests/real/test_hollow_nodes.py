@@ -184,7 +184,7 @@ def test_a_deleted_pod_ends_gracefully_and_an_overbooked_one_is_rejected(server:
     )
 
 
-def test_a_running_pod_is_resized_and_a_resize_without_room_is_deferred(server: RealServer) -> None:
+def test_a_running_pod_is_resized_and_a_resize_without_free_capacity_is_deferred(server: RealServer) -> None:
     def a_pod(name: str, cpu: str) -> Object:
         container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
         spec = {"nodeName": "node-0002", "containers": [container]}

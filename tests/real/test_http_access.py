@@ -1,4 +1,4 @@
-"""Who may ask: no token, a wrong one, and users that an admin impersonates and grants rights to."""
+"""Which users may send requests: no token, a wrong one, and users that an admin impersonates and grants rights to."""
 
 from __future__ import annotations
 

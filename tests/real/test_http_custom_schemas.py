@@ -189,6 +189,26 @@ SCHEMA = [
         ),
     ),
     case(
+        "equal numbers of two types",
+        *tried(
+            {"numbers": [2, 2.0]},
+            {"numbers": [2.0, 2, 3.0]},
+            {"numbers": [2, 2.0, 2.0]},
+            {"numbers": [2.0, 2.0]},
+            {"numbers": [2.5, 2, 2.5]},
+            {"numbers": [2, 1e0, 1]},
+            {"numbers": [2, 2.0, "a"]},
+            {"keyed": [{"name": "a", "port": 80}, {"name": "a", "port": 80.0}]},
+            {"keyed": [{"name": "a"}, {"name": "a", "port": 80.0}]},
+            {"keyed": [{"name": "a", "port": 81.0}, {"name": "a", "port": 81.0}]},
+            {"single": [{"name": 1}, {"name": 1.0}]},
+            {"tags": ["a", 1.0]},
+            {"count": 3.0},
+            {"small": 3.0},
+            {"replicas": 3.0},
+        ),
+    ),
+    case(
         "one of several schemas",
         *tried(
             {"either": {}},

@@ -68,6 +68,23 @@ SCHEMAS = [
         ),
     ),
     case(
+        "values of a wrong type in nested schemas",
+        *with_field(
+            {"type": 1},
+            listed({"type": 1}),
+            listed(listed({"type": 1})),
+            {"type": "array", "items": 5},
+            {"type": "array", "items": [5]},
+            {"type": "array", "items": [STRING, {"type": 1}]},
+            {"type": "object", "additionalProperties": {"type": 1}},
+            {"type": "object", "additionalProperties": of(a={"minLength": "x"})},
+            {"type": "object", "additionalProperties": 5},
+            {**of(), "not": {"items": {"enum": 3}}},
+            {**of(), "allOf": [{"items": {"properties": {"a": listed({"required": "a"})}}}]},
+            {**of(), "x-kubernetes-validations": [{"rule": 1}]},
+        ),
+    ),
+    case(
         "extensions of a schema",
         *with_field(
             {**of(), "x-kubernetes-preserve-unknown-fields": False},

@@ -1,4 +1,4 @@
-"""Devices: what a claim's status may say, who may look into devices of others, and slices that are wrong in pairs.
+"""Devices: valid statuses of a claim, which users may access devices of others, and slices that contradict each other.
 
 Single wrong places of every manifest are tried by `test_kind_differential.py`.
 """

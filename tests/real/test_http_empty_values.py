@@ -1,4 +1,4 @@
-"""Explicit empty lists and maps: who owns them, what is stored of them, which write counts as a change."""
+"""Explicit empty lists and maps: which manager owns them, how they are stored, which write counts as a change."""
 
 from __future__ import annotations
 

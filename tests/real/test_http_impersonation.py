@@ -1,4 +1,4 @@
-"""Acting as somebody else: what is taken on, who may, and what is refused."""
+"""Impersonation: which user and groups a request gets, which users may impersonate, and what is refused."""
 
 from __future__ import annotations
 

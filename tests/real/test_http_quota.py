@@ -227,7 +227,8 @@ def settled_in(server: Server, name: str) -> None:
 
 @pytest.mark.parametrize("scenario", CASES, ids=lambda scenario: scenario.name)
 def test_a_quota_is_kept_the_same(governed: ServerPair, scenario: Case) -> None:
-    """The real controller counts from a cache that may be late, and looks again after minutes: then it is told anew."""
+    """The real controller counts from a cache that may be late, and counts again after minutes: an update makes it
+    count again."""
     governed.compare(scenario, attempts=3, prepare=settled_in)
 
 

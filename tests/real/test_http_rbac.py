@@ -1,4 +1,4 @@
-"""Rights on both servers: what a role grants, whom a binding names, and that nobody grants more than they have."""
+"""RBAC on both servers: what a role grants, which users a binding names, and that no user grants more than it has."""
 
 from __future__ import annotations
 
@@ -166,7 +166,8 @@ GRANTED = [
             f"a {kind} that is absent",
             post(BINDINGS, binding("a", kind, "none-{ns}")),
             post(ROLES, role("r", GET_MAPS)),
-            # Bindings are noticed in the order in which they are made: who has this right has the other binding, too.
+            # Bindings take effect in the order in which they are created: a user with this right has the other binding,
+            # too.
             post(BINDINGS, binding("b", "Role", "r")),
             get(f"{CONFIG_MAPS}/x", **AS_ALICE).until(404),
             get(PODS, **AS_ALICE),

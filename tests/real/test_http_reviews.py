@@ -1,4 +1,4 @@
-"""Questions about access: may I, may they, what may I, who am I."""
+"""Access reviews: SelfSubjectAccessReview, SubjectAccessReview, SelfSubjectRulesReview and SelfSubjectReview."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The table of security: who, what, where. Every answer is the real server's answer.
+"""Security: user x action x path. Every response equals that of the real server.
 
-Who: nobody, somebody with a credential that is wrong in some way, a user without rights, a service account with one.
-What: reading and writing, impersonating, granting. Where: paths as they are, and paths and heads that are bent to get
-around a check.
+Users: anonymous, invalid credentials of several forms, a user without rights, a service account with one right.
+Actions: reading and writing, impersonating, granting. Paths: ordinary ones, and paths and request heads that try to
+bypass a check.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def bound(kind: str, name: str, **more: Any) -> dict[str, Any]:
 
 
 def holding(saved: str) -> dict[str, str]:
-    """The headers of somebody who holds a token that an earlier step saved."""
+    """The headers of a client with a token that an earlier step saved."""
     return {"Authorization": f"Bearer ${{{saved}:/status/token}}"}
 
 

@@ -1,4 +1,6 @@
-"""Admission webhooks: who is asked what, in which order, and what a patch does. Failures have a suite of their own."""
+"""Admission webhooks: which are called with what, in which order, and what a patch does. Another suite has the
+failures.
+"""
 
 from __future__ import annotations
 

@@ -13,13 +13,20 @@ from typing import Any
 import pytest
 
 from harness.embedded_server import EmbeddedServer
-from harness.karpenter import SHAPES, WITH_GPU, Karpenter, Kubelets
+from harness.karpenter import SHAPES, WITH_GPU, Karpenter
 from harness.processes import Process
-from harness.queues import API_VERSION, a_group, install_crds
-from harness.real_server import RealServer
-from harness.scheduler_process import delete_pod, get_pod, is_bound, patch_pod, scheduled_reason, send
+from harness.queues import API_VERSION, a_group
+from harness.scheduler_process import (
+    create_priority_class,
+    delete_pod,
+    get_pod,
+    is_bound,
+    patch_pod,
+    scheduled_reason,
+    send,
+)
 from headgate.capacity.names import GROUP_NAMES, OPT_IN
-from real.karpenter_cluster import MERGE, KarpenterCluster
+from real.karpenter_cluster import MERGE, KarpenterCluster, scheduled_cluster
 
 pytestmark = pytest.mark.real
 
@@ -28,8 +35,9 @@ EVERYTHING = "apiserver,nodes,controllers,scheduler"
 GPU = "nvidia.com/gpu"
 FOREIGN = {"name": "example.com/somebody-elses"}
 PODS = "/api/v1/namespaces/default/pods"
-PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 STOP_AFTER = "headgate.dev/stop-after"
+ENDS_SLOWLY: dict[str, Any] = {"annotations": {STOP_AFTER: "100s"}, "terminationGracePeriodSeconds": 120}
+"""More than enough for Karpenter to plan meanwhile."""
 WITH_QUOTA = {"kueue.x-k8s.io/managed": "true"}
 POD_GROUPS = f"/apis/{API_VERSION}/namespaces/default/podgroups"
 
@@ -39,23 +47,11 @@ def cluster(
     kube_binaries: Path, karpenter_binaries: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[KarpenterCluster]:
     folder = tmp_path_factory.mktemp("karpenter")
-    server = RealServer(folder / "server", kube_binaries)
-    processes: list[Process] = []
-    try:
-        processes.append(Karpenter(server, karpenter_binaries, folder / "karpenter"))
-        install_crds(server)
-        made = KarpenterCluster(server, processes, folder)
-        with Kubelets(server):
-            made.start_scheduler()
-            yield made
-    finally:
-        for process in reversed(processes):
-            process.stop()
-        server.disconnect()
-        server.stop()
+    with scheduled_cluster(folder, kube_binaries, karpenter_binaries) as made:
+        yield made
 
 
-def test_pods_without_a_node_get_a_machine_each_from_none(cluster: KarpenterCluster) -> None:
+def test_in_a_cluster_without_nodes_each_pod_gets_a_node(cluster: KarpenterCluster) -> None:
     cluster.queue("plain", "2")
     cluster.pod("plain", "plain-1")
     cluster.pod("plain", "plain-2")
@@ -120,7 +116,7 @@ def test_a_machine_that_a_finished_pod_leaves_is_used_before_another_is_bought(c
     assert cluster.machines("reused") == 1
 
 
-def test_a_queue_that_grows_buys_as_many_machines_as_it_grew(cluster: KarpenterCluster) -> None:
+def test_after_a_queue_limit_is_raised_karpenter_adds_as_many_nodes(cluster: KarpenterCluster) -> None:
     cluster.queue("grown", "2")
     cluster.application("grown", gated=True)
     cluster.until_bound("grown-driver", "grown-executor-1")
@@ -131,7 +127,7 @@ def test_a_queue_that_grows_buys_as_many_machines_as_it_grew(cluster: KarpenterC
     assert cluster.reasons("grown") == {"SchedulingGated": 3}
 
 
-def test_a_resource_that_no_node_has_yet_is_bought_up_to_the_queue_limit(cluster: KarpenterCluster) -> None:
+def test_nodes_with_a_resource_that_no_node_has_yet_are_added_up_to_the_queue_limit(cluster: KarpenterCluster) -> None:
     cluster.queue("gpu", "8", (*SHAPES, WITH_GPU), **{GPU: "1"})
     for name in ("gpu-first", "gpu-second"):
         cluster.pod("gpu", name, requests={"cpu": "1", GPU: "1"}, gated=True)
@@ -155,7 +151,7 @@ def test_a_scheduler_that_is_killed_while_machines_are_bought_buys_none_twice(cl
     assert [scheduled_reason(get_pod(cluster.server, name)) for name in names].count("SchedulingGated") == 3
 
 
-def test_a_gang_gets_all_its_machines_when_its_queue_has_capacity_for_the_whole_gang_and_none_before(
+def test_a_gang_gets_all_its_nodes_when_its_queue_has_capacity_for_the_whole_gang_and_none_before(
     cluster: KarpenterCluster,
 ) -> None:
     cluster.queue("gang", "2")
@@ -185,15 +181,14 @@ def test_an_ungated_pod_buys_no_machine_until_its_queue_has_capacity(cluster: Ka
     assert cluster.machines("slipped") == 2
 
 
-@pytest.mark.parametrize("limit", ["1", "2"], ids=["for its queue's room", "for a node"])
-def test_a_preemption_buys_no_machine(cluster: KarpenterCluster, limit: str) -> None:
-    """The urgent pod is gated when it comes. Its queue is full, or has room and the only machine has none."""
+@pytest.mark.parametrize("limit", ["1", "2"], ids=["for capacity of its queue", "for a node"])
+def test_a_preemption_adds_no_node(cluster: KarpenterCluster, limit: str) -> None:
+    """The urgent pod is gated when it comes. Its queue is full, or has capacity and the only machine has none."""
     scenario = f"preempted-{limit}"
     victim, urgent = f"{scenario}-victim", f"{scenario}-urgent"
     cluster.queue(scenario, limit)
-    send(cluster.server, "POST", PRIORITY_CLASSES, a_priority_class(scenario, 1000))
-    slow = {STOP_AFTER: "25s"}  # more than enough for Karpenter to plan while the victim ends
-    cluster.pod(scenario, victim, gated=True, annotations=slow)
+    create_priority_class(cluster.server, a_priority_class(scenario, 1000))
+    cluster.pod(scenario, victim, gated=True, **ENDS_SLOWLY)
     cluster.until_bound(victim)
     cluster.pod(scenario, urgent, gated=True, priorityClassName=scenario)
     cluster.until(lambda: "deletionTimestamp" in get_pod(cluster.server, victim)["metadata"])
@@ -207,9 +202,9 @@ def test_a_preemption_buys_no_machine(cluster: KarpenterCluster, limit: str) -> 
 
 
 def test_no_machine_is_bought_for_a_pod_with_quota_that_fits_after_terminating_pods(cluster: KarpenterCluster) -> None:
-    """Quota in Kueue's manner was given on while its holder still ends, which takes all of the 30 seconds it has."""
+    """Quota in Kueue's manner was given on while its holder still ends, which takes most of its grace period."""
     cluster.queue("left", "8")
-    cluster.pod("left", "left-victim", annotations={STOP_AFTER: "25s"})
+    cluster.pod("left", "left-victim", **ENDS_SLOWLY)
     cluster.until_bound("left-victim")
     send(cluster.server, "DELETE", f"{PODS}/left-victim")
     cluster.pod("left", "left-next", labels=WITH_QUOTA)
@@ -233,7 +228,7 @@ def test_no_machine_is_bought_for_the_next_pods_of_the_queue_of_terminating_pods
     cluster.queue(scenario, "2")
     old, new = [[f"{scenario}-{age}-{number}" for number in range(2)] for age in ("old", "new")]
     for name in old:
-        cluster.pod(scenario, name, gated=True, annotations={STOP_AFTER: "25s"})
+        cluster.pod(scenario, name, gated=True, **ENDS_SLOWLY)
     cluster.until_bound(*old)
     in_group = {}
     if kind == "gang":
@@ -267,7 +262,7 @@ def test_a_machine_is_bought_when_terminating_pods_are_overdue(cluster: Karpente
     cluster.until_bound("stuck-victim")
     node = get_pod(cluster.server, "stuck-victim")["spec"]["nodeName"]
     silent = {"metadata": {"annotations": {"headgate.dev/silent-after": "0s"}}}
-    send(cluster.server, "PATCH", f"/api/v1/nodes/{node}", silent, MERGE)  # its kubelet ends nobody any more
+    send(cluster.server, "PATCH", f"/api/v1/nodes/{node}", silent, MERGE)  # no kubelet ends its pods any more
     send(cluster.server, "DELETE", f"{PODS}/stuck-victim")
     cluster.pod("stuck", "stuck-next", labels=WITH_QUOTA)
     cluster.until_bound("stuck-next")

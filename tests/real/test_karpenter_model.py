@@ -1,8 +1,8 @@
-"""The model of Karpenter against the real one: random sets of pods, and which machines each of them buys for them.
+"""The model of Karpenter against the real one: random sets of pods, and the nodes that each adds for them.
 
-The pods wait for pools that do not exist yet. When those are there, one pass of Karpenter plans for each set as a
-whole, which is what the model is asked about. Nobody schedules the pods: their conditions are the test's. The kubelets
-are KWOK's own, so nothing here but the model is ours.
+The pods wait for NodePools that do not exist yet. When the pools are created, one pass of Karpenter plans for each set
+as a whole, as the model does. No scheduler runs: the test writes the conditions of the pods. The kubelets are KWOK's,
+so only the model is part of Headgate.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def test_the_model_buys_the_machines_that_karpenter_buys(server: RealServer) -> 
         for scenario in together:
             create_pool(server, scenario, SHAPES)
         wait_for(lambda: all(is_ready(pool) for pool in send(server, "GET", POOLS)["items"]))
-        poked = next(iter(waiting))  # whoever changes makes Karpenter plan for all
+        poked = next(iter(waiting))  # a change makes Karpenter plan for all pods
         patch_pod(server, poked, {"metadata": {"annotations": {"example.com/pool": together[0]}}})
         wait_for(partial(is_bought, server, {scenario: wanted[scenario] for scenario in together}))
     assert is_bought(server, wanted)

@@ -233,7 +233,7 @@ def test_a_pod_whose_binding_failed_is_tried_again_without_any_event(server: Ser
     assert plugin.asked == 2
 
 
-def test_a_pod_that_permit_turned_away_comes_back_by_an_event_from_before_that(server: Server) -> None:
+def test_an_event_before_the_rejection_by_permit_causes_a_retry_of_the_pod(server: Server) -> None:
     plugin = TurnsAway()
     with InProcessScheduler(server, plugin, **SHORT_BACKOFF) as in_process:
         create_pod(server, a_pod("p1"))
@@ -308,7 +308,7 @@ def test_replicas_wait_for_all_their_gates_and_then_run(server: Server, kube_bin
     flags = ("--controllers=replicaset-controller", "--leader-elect=false", "--secure-port=0")
     manager = [str(kube_binaries / "kube-controller-manager"), f"--kubeconfig={server.kubeconfig}", *flags]
     controllers = Process(manager, tmp_path / "kube-controller-manager.log")
-    send(server, "DELETE", "/api/v1/nodes/node")  # nobody there would run anything
+    send(server, "DELETE", "/api/v1/nodes/node")  # no kubelet there runs containers
     nodes = Nodes(server, 1, {"cpu": "4", "memory": "8Gi", "pods": "10"})
     try:
         with InProcessScheduler(server) as scheduler:

@@ -156,14 +156,14 @@ def test_a_v1beta1_queue_can_be_read_and_changed_in_both_versions_without_loss(p
     assert stored["spec"]["admissionChecksStrategy"] == {"admissionChecks": [{"name": "one"}, {"name": "two"}]}
     assert FROM_OLDER in stored["metadata"]["annotations"]
     assert pair.ask("GET", old)[1] == first
-    # Somebody who knows v1beta2 changes something else, and one of the words.
+    # A client of v1beta2 changes another field, and one of these values.
     assert pair.ask("PATCH", new, {"spec": {"stopPolicy": "Hold"}})[0] == 200
     assert pair.ask("GET", old)[1]["spec"] == {**first["spec"], "stopPolicy": "Hold"}
     assert pair.ask("PATCH", new, {"spec": {"flavorFungibility": {"whenCanPreempt": "TryNextFlavor"}}})[0] == 200
     changed = pair.ask("GET", old)[1]["spec"]
     assert changed["flavorFungibility"] == {"whenCanBorrow": "Borrow", "whenCanPreempt": "TryNextFlavor"}
     assert changed["admissionChecks"] == ["one", "two"]
-    # And somebody who knows v1beta1 changes it back.
+    # Then a client of v1beta1 changes it back.
     assert pair.ask("PATCH", old, {"spec": {"flavorFungibility": {"whenCanPreempt": "Preempt"}}})[0] == 200
     assert pair.ask("GET", old)[1]["spec"]["flavorFungibility"] == spec["flavorFungibility"]
     for version in (OLD, NEW):

@@ -1,6 +1,6 @@
-"""Fast quota release (KEP-6143) on the embedded server and on a real one: quota is free while its pods still end.
+"""Fast quota release (KEP-6143) on the embedded server and on a real one: quota is free while its pods still terminate.
 
-Nobody ends a pod here but the scenario, so who is admitted beside a pod that terminates was given quota that one held.
+Only the scenario ends pods, so a workload that is admitted while a pod terminates has the quota of that pod.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def test_the_quota_of_a_pod_that_its_user_deletes_is_free_while_it_terminates(cl
     cluster.delete("deleted-first")
     cluster.until(lambda: cluster.has_quota("deleted-next"))
     assert cluster.is_ending("deleted-first")
-    assert not cluster.is_admitted("deleted-next"), "there is no room for it on a node"
+    assert not cluster.is_admitted("deleted-next"), "no node has capacity for it"
     cluster.report("deleted-first", "Failed")
     cluster.until(lambda: cluster.is_admitted("deleted-next"))
 
@@ -54,14 +54,15 @@ def test_a_preemptor_is_admitted_while_its_victim_terminates(cluster: KueueClust
     cluster.pod("urgent", "preempted", "high")
     cluster.until(lambda: cluster.has_quota("urgent"))
     assert cluster.is_ending("victim")
-    reason, message = cluster.condition("urgent", "WaitingForTerminatingPods") or ("", "")
+    assert cluster.grace_s("victim") == GRACE_S, "it has the time that it asked for"
+    reason, message = cluster.until(lambda: cluster.condition("urgent", "WaitingForTerminatingPods"))
     assert reason == "QuotaReleasedEarly"
     assert "1 terminating pod(s)" in message
     assert ", such as default/victim (waited for until " in message
     assert not cluster.is_admitted("urgent")
     cluster.report("victim", "Failed")
     cluster.until(lambda: cluster.is_admitted("urgent"))
-    assert cluster.condition("urgent", "WaitingForTerminatingPods") is None
+    cluster.until(lambda: cluster.condition("urgent", "WaitingForTerminatingPods") is None)
 
 
 def test_a_preemptor_starts_beside_a_victim_that_is_overdue(cluster: KueueCluster) -> None:
@@ -104,7 +105,35 @@ def test_a_group_holds_its_quota_until_the_last_of_it_terminates(cluster: KueueC
     assert "admission" not in workload["status"]
 
 
-def test_a_victim_comes_back_with_live_replacements_while_the_old_pods_terminate(cluster: KueueCluster) -> None:
+def test_a_group_of_which_one_pod_still_runs_holds_its_quota(cluster: KueueCluster) -> None:
+    cluster.queue("mixed", 2)
+    for name in ("mixed-1", "mixed-2"):
+        cluster.pod(name, "mixed", labels={GROUP_NAME: "mixed"}, annotations={TOTAL: "2"})
+    cluster.run("mixed-1", "mixed-2")
+    cluster.pod("mixed-next", "mixed")
+    cluster.delete("mixed-1")
+    cluster.queue("mixed-witness", 1)
+    cluster.pod("mixed-witness", "mixed-witness")
+    cluster.until(lambda: cluster.is_admitted("mixed-witness"))
+    assert not cluster.has_quota("mixed-next"), "one of the two still runs"
+    cluster.delete("mixed-2")
+    cluster.until(lambda: cluster.has_quota("mixed-next"))
+    assert all(map(cluster.is_ending, ("mixed-1", "mixed-2")))
+
+
+def test_a_queue_reclaims_its_nominal_quota_while_pods_of_the_borrower_terminate(cluster: KueueCluster) -> None:
+    cluster.queue("migrated", 1, cohortName="migration")
+    cluster.queue("migrates", 1, cohortName="migration", preemption={"reclaimWithinCohort": "Any"})
+    borrowers = ("migrated-1", "migrated-2")
+    for name in borrowers:
+        cluster.pod(name, "migrated")
+    cluster.run(*borrowers)
+    cluster.pod("migrates", "migrates")
+    cluster.until(lambda: cluster.has_quota("migrates"))
+    assert sum(map(cluster.is_ending, borrowers)) == 1, "only as many as the nominal quota needs"
+
+
+def test_a_victim_is_admitted_again_with_replacement_pods_while_the_old_pods_terminate(cluster: KueueCluster) -> None:
     cluster.queue("back", 2, **PREEMPTS)
     members: dict[str, Any] = {"labels": {GROUP_NAME: "back"}, "annotations": {TOTAL: "2"}}
     for name in ("back-1", "back-2"):
@@ -144,7 +173,7 @@ def test_the_youngest_excess_pod_is_deleted_and_a_deleted_workload_terminates_it
 
 
 def test_with_the_gate_off_a_preemptor_waits_until_its_victim_has_ended_or_is_overdue(cluster: KueueCluster) -> None:
-    """The last scenario here: nobody switches it on again."""
+    """The last scenario of this module, because the feature gate stays off."""
     cluster.switch(OFF)
     for story, grace_s in (("slow", GRACE_S), ("stuck", 5)):
         cluster.queue(story, 1, **PREEMPTS)

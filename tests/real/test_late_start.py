@@ -99,7 +99,7 @@ def test_pods_are_never_unschedulable_while_their_victims_end(cluster: LateStart
     for name in urgent:
         cluster.pod(name, "alone", "high")
     cluster.cluster.until(lambda: all(map(cluster.cluster.has_quota, urgent)))
-    assert all("deletionTimestamp" in pod["metadata"] for name, pod in cluster.reasons.pods.items() if "victim" in name)
+    assert all(cluster.cluster.is_ending(f"alone-victim-{number}") for number in range(NODES))
     cluster.cluster.until(lambda: all(map(cluster.runs, urgent)))
     assert cluster.reasons.of("alone-urgent") == {"SchedulingGated", "Bound"}
     cluster.clear(*urgent)

@@ -17,14 +17,17 @@ from harness.scheduler_process import (
     create_nodes,
     create_pod,
     delete_pod,
+    events_about,
     get_pod,
     is_bound,
     patch_pod,
     scheduled_reason,
+    send,
     wait_for,
 )
 from harness.server import Server
 from harness.server_kinds import SERVER_KINDS, running_server
+from harness.users import ALICE, BOB
 
 pytestmark = pytest.mark.real
 
@@ -45,6 +48,50 @@ def scheduler(server: Server, tmp_path: Path) -> Iterator[SchedulerProcess]:
     running = SchedulerProcess(server, tmp_path / "run.log", "--no-leader-elect", "--metrics-listen", "127.0.0.1:0")
     yield running
     running.stop()
+
+
+def test_events_about_gated_pods_can_be_switched_off(server: Server, tmp_path: Path) -> None:
+    flags = ("--no-leader-elect", "--gated-pod-events", "0", "--metrics-listen", "127.0.0.1:0")
+    running = SchedulerProcess(server, tmp_path / "run.log", *flags)
+    try:
+        create_pod(server, a_pod("silent", schedulerName="headgate", schedulingGates=[{"name": GATE}]))
+        withheld = "headgate_gated_pod_events_withheld_total"
+        wait_for(lambda: value(families(page_of(running)), withheld) == 1, running)
+        assert [each["reason"] for each in events_about(server, "silent") if each["reason"] == "SchedulingGated"] == []
+    finally:
+        delete_pod(server, "silent")
+        running.stop()
+
+
+def test_secure_metrics_are_for_users_that_the_api_server_allows(server: Server, tmp_path: Path) -> None:
+    flags = ("--no-leader-elect", "--metrics-listen", "127.0.0.1:0", "--metrics-secure")
+    running = SchedulerProcess(server, tmp_path / "run.log", *flags)
+    roles = "/apis/rbac.authorization.k8s.io/v1"
+    rule = {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
+    send(server, "POST", f"{roles}/clusterroles", {"metadata": {"name": "metrics-reader"}, "rules": [rule]})
+    binding = {
+        "metadata": {"name": "metrics-reader"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "metrics-reader"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}],
+    }
+    send(server, "POST", f"{roles}/clusterrolebindings", binding)
+    try:
+        url = page_of(running)
+        assert url.startswith("https://")
+        assert get(f"{url}/livez") == (200, "ok")
+        assert get(f"{url}/metrics")[0] == 401
+        assert get(f"{url}/metrics", "no-such-token")[0] == 401
+        assert get(f"{url}/metrics", BOB) == (403, 'Forbidden: user "bob" may not get path "/metrics"\n')
+
+        def is_allowed() -> bool:  # the authorizer sees a new binding a moment later; a refusal counts for 30 seconds
+            return get(f"{url}/metrics", ALICE)[0] == 200
+
+        wait_for(is_allowed, running, limit_s=60)
+        assert "scheduler_pending_pods" in get(f"{url}/metrics", ALICE)[1]
+    finally:
+        running.stop()
+        for kind in ("clusterrolebindings", "clusterroles"):
+            send(server, "DELETE", f"{roles}/{kind}/metrics-reader")
 
 
 def make_work(server: Server, who: str) -> list[str]:

@@ -103,6 +103,7 @@ COMMANDS = {
     "queues": IN_QUEUES,
     "workloads -n teams": IN_QUOTA,
     "workloads -A -o wide": IN_QUOTA,
+    "workloads -n teams --cluster-queue cq": IN_QUOTA,
     "workloads -n teams --gated": GATED_KINDS,
     "workloads -A --gated --queue lq": GATED_KINDS,
     "explain pod waits -n teams": ("get pods", *IN_QUEUES),
@@ -167,7 +168,7 @@ def server(
 
 @pytest.fixture(scope="module")
 def full(server: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """What each command says to a user who has every right."""
+    """What each command prints for a user that has every right."""
     grant(server, "")
     return {words: asked(server, words, tmp_path_factory.mktemp("full")) for words in COMMANDS}
 

@@ -20,7 +20,7 @@ from harness.real_server import RealServer
 from harness.server import Answer
 from headgate import schemas as tables
 from headgate.apimachinery.api_errors import GroupResource, invalid
-from headgate.apimachinery.codec.codec import convert, emit
+from headgate.apimachinery.codec.codec import convert, wire_form
 from headgate.apimachinery.codec.empty_collections import drop_empty_collections
 from headgate.apimachinery.defaults.pod import default_pod
 from headgate.apimachinery.pods.app_armor import app_armor_warnings
@@ -128,7 +128,7 @@ def _difference(answer: Answer, mine: Mine) -> str:
         return f"{answer.status} there: {real['message']}"
     there = [text.split(" ", 2)[2][1:-1] for name, text in answer.headers if name == "warning"]
     here = [warning.replace("\\", "\\\\").replace('"', '\\"') for warning in dict.fromkeys(warnings)]
-    return _first(_shown(real), _shown(emit(SCHEMAS, TYPE, pod))) or _first(there, here)
+    return _first(_shown(real), _shown(wire_form(SCHEMAS, TYPE, pod))) or _first(there, here)
 
 
 def _causes(body: Object) -> list[str]:

@@ -1,8 +1,8 @@
-"""The real kube-scheduler and our DefaultPreemption on the same full clusters: who has to go, where, and what is said.
+"""The real kube-scheduler and our DefaultPreemption on the same full clusters: victims, nodes and messages.
 
-All clusters are there before kube-scheduler starts, so it knows all of them, budgets included, when pods come that
-preempt: one per cluster and round. Every round has a kube-scheduler of its own, which knows what the last one did:
-victims that are leaving, and promises. We are shown the same, and must say the same.
+All clusters exist before kube-scheduler starts, so it has all of them, budgets included, in its cache when preemptors
+are created: one per cluster and round. Every round has a new kube-scheduler, which sees the results of the last one:
+terminating victims and nominations. Headgate gets the same objects and must decide the same.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from clusters import Cluster
 from harness.kube_scheduler import kube_scheduler
 from harness.processes import Process
 from harness.real_server import RealServer
-from harness.scheduler_process import send, wait_for
+from harness.scheduler_process import create_priority_class, send, wait_for
 from headgate.kube.api_resources import POD_DISRUPTION_BUDGETS
 from headgate.scheduling.framework.interface import ScheduleResult
 from real.preemption_cases import CLASSES, Case, draw_case
@@ -39,7 +39,7 @@ class Arena:
         flags = ("--enable-priority-and-fairness=false", "--max-requests-inflight=0")
         self.server = RealServer(folder / "server", programs, flags=flags)
         for each in CLASSES:
-            self.send("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", each)
+            create_priority_class(self.server, each)
 
     def send(self, method: str, path: str, body: Any = None, content: str = "") -> Object:
         return send(self.server, method, path, body, content)

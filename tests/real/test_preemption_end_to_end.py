@@ -18,7 +18,7 @@ from harness.kube_scheduler import kube_scheduler
 from harness.objects import priority_class
 from harness.processes import Process
 from harness.real_server import RealServer
-from harness.scheduler_process import SchedulerProcess, send, wait_for
+from harness.scheduler_process import SchedulerProcess, create_priority_class, send, wait_for
 
 pytestmark = pytest.mark.real
 
@@ -102,7 +102,7 @@ def chapter(server: RealServer, side: str) -> Any:
 
 def test_both_schedulers_preempt_alike(server: RealServer, schedulers: list[Process]) -> None:
     for name, value in (("low", 1), ("middle", 5), ("high", 10)):
-        send(server, "POST", "/apis/scheduling.k8s.io/v1/priorityclasses", priority_class(name, value))
+        create_priority_class(server, priority_class(name, value))
     for side in SIDES:
         send(server, "POST", "/api/v1/nodes", a_node(f"node-{side}", cpu="4", labels={"side": side}))
         send(server, "POST", "/api/v1/namespaces", {"metadata": {"name": side}})
@@ -130,7 +130,7 @@ def test_both_schedulers_preempt_alike(server: RealServer, schedulers: list[Proc
     assert ours["promised"] == "NODE"
     assert [each["note"] for each in ours["events"]] == ["Preempted by pod UID-preemptor on node NODE"] * 2
 
-    # Nobody acts as a kubelet: victims leave only when they are told that they are gone.
+    # No kubelet runs: victims disappear only when the test deletes them.
     for side in SIDES:
         for name in ("small", "tiny"):
             send(server, "DELETE", f"/api/v1/namespaces/{side}/pods/{name}", {"gracePeriodSeconds": 0})

@@ -224,7 +224,7 @@ def test_a_running_pod_that_outgrows_its_queue_counts_at_once_or_is_refused(clus
         cluster.until_used(each, allocated="1")
     status, message = resize(cluster, "runs", "6")
     if has_own_admission(cluster):
-        assert (status, f"queue {queue} has no room for 5 cpu: 1 of 4" in message) == (403, True), message
+        assert (status, f"queue {queue} has no capacity for 5 cpu: 1 of 4" in message) == (403, True), message
         assert resize(cluster, "runs", "4") == (200, "")
         cluster.until_used(team, allocated="4")
         return
@@ -259,7 +259,7 @@ def test_a_gate_that_a_human_removed_leaves_no_condition_that_names_it(cluster: 
     cluster.until_the_next_decision()
     cluster.patch("p", {"spec": {"schedulingGates": None}})
     cluster.until_reason("p", "WaitingForQueue")
-    assert f"queue {queue} has no room" in message_of(cluster, "p")
+    assert f"queue {queue} has no capacity" in message_of(cluster, "p")
     cluster.limit(queue, "1")
     cluster.until_bound("p")
 

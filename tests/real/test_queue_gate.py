@@ -10,7 +10,7 @@ import pytest
 
 from clusters import a_pod
 from harness.queues import QUEUES, a_queue
-from harness.scheduler_process import is_bound, scheduled_reason, send, wait_for
+from harness.scheduler_process import is_bound, pods, scheduled_reason, send, wait_for
 from headgate.capacity.api.stamp import read_stamp
 from headgate.capacity.names import GATE, STAMP
 from real.queue_cluster import FOREIGN, PODS, Object, QueueCluster, gates_of
@@ -74,21 +74,40 @@ def test_a4_a_gate_without_the_annotation_is_never_removed_and_the_condition_say
     assert cluster.is_gated("p")
 
 
-def test_a7_a_pod_re_created_under_the_same_name_keeps_its_gate_until_its_own_turn(cluster: QueueCluster) -> None:
+def test_a7_a_pod_re_created_under_the_same_name_keeps_its_gate_until_it_is_admitted_itself(
+    cluster: QueueCluster,
+) -> None:
+    """kube-apiserver itself can delete the second pod: an update that reads a pod whose grace period is 0 deletes that
+    name without a precondition on the uid, also if the name was given again meanwhile (`deleteWithoutFinalizers` of its
+    generic registry). Such a round is repeated, three times at most, and only there."""
     queue = cluster.queue("1")
-    for _ in range(5):
+    deleted_by_the_server = 0
+
+    def settled() -> dict[str, Object]:
+        """The pods, as soon as one of them is bound or `p` is missing."""
+        found = pods(cluster.server)
+        return found if "p" not in found or any(map(is_bound, found.values())) else {}
+
+    rounds = 0
+    while rounds < 5:
         first = cluster.pod("p", queue)
         cluster.delete("p")
         cluster.pod("other", queue)
         second = cluster.pod("p", queue)
-        wait_for(lambda: is_bound(cluster.get("p")) or is_bound(cluster.get("other")), cluster.scheduler)
-        bound = [name for name in ("p", "other") if is_bound(cluster.get(name))]
-        assert len(bound) == 1, "the queue has room for one"
-        stamp = cluster.get("p")["metadata"]["annotations"].get(STAMP)
+        found = wait_for(settled, cluster.scheduler)
+        if "p" not in found and cluster.server.name == "real":
+            deleted_by_the_server += 1
+            assert deleted_by_the_server <= 3, "more often than a race"
+            cluster.delete("other")
+            continue
+        bound = [name for name, pod in found.items() if is_bound(pod)]
+        assert len(bound) == 1, "the queue has capacity for one"
+        stamp = found["p"]["metadata"]["annotations"].get(STAMP)
         assert read_stamp(stamp, first["metadata"]["uid"]) is None
         assert (read_stamp(stamp, second["metadata"]["uid"]) is not None) == ("p" in bound)
         cluster.delete("p")
         cluster.delete("other")
+        rounds += 1
 
 
 def test_a5_a_request_that_failed_is_repeated_and_delays_no_other_pod(cluster: QueueCluster) -> None:
@@ -123,6 +142,28 @@ def test_a5_a_removal_whose_answer_was_lost_is_sent_again_and_changes_nothing(cl
     assert pod["metadata"]["generation"] == created["generation"] + 1
     assert gates_of(pod) == []
     cluster.until_used(queue, reserved="1")
+
+
+def test_a5_a_removal_that_is_repeated_after_the_binding_changes_nothing(cluster: QueueCluster) -> None:
+    """The watch confirms the removal, so the pod is bound before the answer is known to be lost."""
+    queue = cluster.queue("1")
+    cluster.proxy.lose("PATCH", "/pods/bound-first", hold=True)
+    cluster.pod("bound-first", queue)
+    cluster.until_bound("bound-first")
+    bound = cluster.get("bound-first")
+    cluster.proxy.allow()
+
+    def is_sent_again_after_the_binding() -> bool:
+        sent = [path.rpartition("/pods/")[2] for _, _, path in cluster.proxy.writes]
+        own = [path for path in sent if path in ("bound-first", "bound-first/binding")]
+        return own == ["bound-first", "bound-first/binding", "bound-first"]
+
+    wait_for(is_sent_again_after_the_binding, cluster.scheduler)
+    cluster.until_the_next_decision()
+    pod = cluster.get("bound-first")
+    assert (pod["spec"], pod["metadata"]["generation"]) == (bound["spec"], bound["metadata"]["generation"])
+    assert pod["metadata"]["annotations"] == bound["metadata"]["annotations"]
+    assert is_sent_again_after_the_binding()
 
 
 def test_a6_a_pod_deleted_before_its_gate_is_removed_affects_no_other_pod(cluster: QueueCluster) -> None:

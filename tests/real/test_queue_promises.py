@@ -15,7 +15,6 @@ from real.queue_cluster import FOREIGN, Object, QueueCluster, gates_of
 
 pytestmark = pytest.mark.real
 
-PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 GPU = "example.com/gpu"
 HELD = ("Pending", "SchedulingGated", GATE)
 
@@ -168,7 +167,8 @@ def test_r9_when_the_limit_is_below_the_promises_the_oldest_promise_stays_valid(
 
 
 def test_r10_a_stale_watch_does_not_admit_two_pods(cluster: QueueCluster) -> None:
-    """The gate is off, and whoever lifted it knows by the answer; then the watch shows the pod as it was before."""
+    """The gate is removed, and the scheduler knows it by the response; then the watch delivers an older state of the
+    pod."""
     queue = cluster.queue("1")
     cluster.pod("first", queue, gates=(GATE, FOREIGN))
     cluster.proxy.refuse("PATCH", "/pods/promised")
@@ -204,8 +204,7 @@ def test_r11_pods_that_opted_in_and_whose_gate_another_client_removed_have_no_pr
 
 def test_r12_a_victim_frees_its_share_before_it_is_gone(cluster: QueueCluster) -> None:
     queue = cluster.queue("1")
-    urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}}
-    send(cluster.server, "POST", PRIORITY_CLASSES, {**urgent, "value": 1000})
+    cluster.priority_class("urgent", 1000)
     cluster.pod("victim", queue)
     cluster.until_bound("victim")
     cluster.pod("urgent", queue, priorityClassName="urgent")

@@ -70,7 +70,7 @@ def test_the_second_job_runs_when_the_first_has_ended_and_both_are_measured(serv
     other = ({"first", "second"} - {first}).pop()
     wait_for(lambda: other in started())
     wait_for(lambda: _pods_of(server, other))
-    with urllib.request.urlopen(f"http://{metrics}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://{metrics}/metrics", timeout=30) as answer:
         page = answer.read().decode()
     queue = 'cluster_queue="one-cpu-of-quota"'
     assert f'kueue_admitted_workloads_total{{{queue},priority_class=""}} 2\n' in page

@@ -90,15 +90,20 @@ def _compare(pair: Pair, case: str, forms: list[Form], watched: str = "objects")
             matrix.restore(pair.base)
         return state(matrix)
 
-    base = pair.on_each(state)[0]
+    base, unchanged = pair.on_each(state)[0], pair.on_each(Matrix.revision)
 
     def look(step: str) -> None:
+        nonlocal unchanged
+        if (now := pair.on_each(Matrix.revision)) == unchanged:
+            return  # no server has written anything
+        unchanged = now
         left = pair.on_each(state)
         for place in left[0].keys() | left[1].keys():
             note(step, place, tuple(each.get(place) for each in left))
         if left != (base, base):
             restored = pair.on_each(restore)
             assert restored == (base, base), (step, restored)
+            unchanged = pair.on_each(Matrix.revision)
 
     for form in forms:
         for method in METHODS:
@@ -111,6 +116,14 @@ def _compare(pair: Pair, case: str, forms: list[Form], watched: str = "objects")
             if method not in QUIET or method == "BREW":
                 look(f"{method} {form.path}")
     pair.both.judge(found)
+
+
+def test_a_write_of_any_kind_changes_the_revision_of_a_server(pair: Pair) -> None:
+    for resource in KEPT:
+        before = pair.on_each(Matrix.revision)
+        pair.on_each(partial(Matrix.touch, resource=resource))
+        assert all(new != old for new, old in zip(pair.on_each(Matrix.revision), before, strict=True)), resource
+        pair.on_each(partial(Matrix.restore, base=pair.base))
 
 
 @pytest.mark.parametrize("resource", KEPT, ids=lambda each: each.plural)

@@ -1,7 +1,7 @@
-"""`headgate run` with a plugin of somebody else, under an account with few rights, on both servers.
+"""`headgate run` with a plugin of another package, as a service account with few rights, on both servers.
 
-The plugin is slow and watches a kind: the Lease is kept, the kind is waited for if it is served, and the log names what
-is slow, not served or forbidden.
+The plugin is slow and watches a kind: the Lease is kept, the scheduler waits for the kind if it is served, and the log
+names what is slow, not served or forbidden.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def test_a_slow_plugin_does_not_cost_the_lease_and_is_named_with_the_kind_that_i
         log = running.log.read_text()
     assert (log.count("elected: holds"), "no longer elected" in log) == (1, False)
     assert "plugin HeldByWidget is slow" in log
-    assert "HeldByWidget watches a kind that is not served" in log
+    assert "HeldByWidget watches this kind" in log
 
 
 def test_a_missing_right_is_named_and_no_pod_slips_past_before_it_is_granted(server: Server, tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_a_missing_right_is_named_and_no_pod_slips_past_before_it_is_granted(ser
     create_pod(server, our_pod("held"))
     create_pod(server, our_pod("free"))
     with run(server, tmp_path) as running:
-        wait_for(lambda: "no pod is tried before" in running.log.read_text(), running)
+        wait_for(lambda: "no pod is scheduled before" in running.log.read_text(), running)
         assert 'cannot list resource "widgets"' in running.log.read_text()
         assert not is_bound(get_pod(server, "free"))
         kubectl(server, "create", "clusterrole", "widgets", "--verb=list,watch", "--resource=widgets.example.com")

@@ -1,4 +1,4 @@
-"""With room in its queue and a free node a gated pod is bound in the cycle that admits it: by two writes.
+"""With capacity in its queue and a free node a gated pod is bound in the cycle that admits it: by two writes.
 
 The first takes the gate off and writes the stamp, the second is the binding; nothing is written in between or after.
 Revisions are counted by a watch that begins before the pods do.

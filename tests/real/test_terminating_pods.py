@@ -19,7 +19,6 @@ from real.queue_cluster import PODS, QueueCluster
 
 pytestmark = pytest.mark.real
 
-PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 KINDS = {"gated": ((GATE,), True), "opted in without a gate": ((), True), "not opted in": ((), False)}
 
 
@@ -116,12 +115,7 @@ def test_when_the_predecessor_is_overdue_the_pod_becomes_unschedulable(cluster: 
 
 
 def test_a_pod_of_high_priority_gets_past_a_promise_that_has_no_node(cluster: QueueCluster) -> None:
-    send(
-        cluster.server,
-        "POST",
-        PRIORITY_CLASSES,
-        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "past"}, "value": 1000},
-    )
+    cluster.priority_class("past", 1000)
     queue = cluster.queue("1")
     cluster.pod("low", queue, wants="nowhere-at-all")
     cluster.until_unschedulable("low")

@@ -1,7 +1,7 @@
-"""The real kube-scheduler and `headgate run` side by side, each with pods and storage of its own that are alike.
+"""The real kube-scheduler and `headgate run` at the same time, each with equal pods and storage.
 
-A real kube-controller-manager binds volumes to claims; volumes of classes that make them are made here, as a driver
-would. In the end every pod is on the same node or is told the same, and storage looks the same.
+A real kube-controller-manager binds volumes to claims; the test creates volumes of dynamic classes, as a driver would.
+In the end every pod has the same node or the same message, and the storage objects are equal.
 """
 
 from __future__ import annotations

@@ -7,24 +7,28 @@ import datetime
 import http.client
 import json
 import signal
+import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
 from cryptography import x509
 
+from clusters import a_node, a_pod
 from harness.embedded_server import HEADGATE
+from harness.faulty_proxy import FaultyProxy
 from harness.processes import Process, free_ports
 from harness.real_server import REPOSITORY, RealServer
-from harness.scheduler_process import wait_for
+from harness.scheduler_process import SchedulerProcess, create_nodes, wait_for
 from harness.server import Server
 from harness.webhooks import MUTATING, SECRET, VALIDATING, WebhookProcess, prepare, sent
-from headgate.capacity.names import GATE, OPT_IN, STAMP
+from headgate.capacity.names import GATE, OPT_IN, QUEUE_NAME, QUEUES, STAMP
 from headgate.runtime.webhooks.certificates import ensure_certificates
 from headgate.runtime.webhooks.target import WebhookTarget
 
@@ -42,9 +46,13 @@ def server(kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.fixture
 def webhooks(server: RealServer, tmp_path: Path) -> Iterator[WebhookProcess]:
+    """The API server learns of their configurations by a watch, after they are ready."""
     process = WebhookProcess(server, tmp_path / "webhooks.log")
-    yield process
-    process.stop()
+    try:
+        wait_for(lambda: gated(server), process)
+        yield process
+    finally:
+        process.stop()
 
 
 def gated(server: Server, annotations: dict[str, str] | None = None, scheduler: str = "headgate") -> bool:
@@ -62,7 +70,7 @@ def configuration(server: Server, path: str) -> list[Any]:
 
 
 def shown(process: WebhookProcess) -> x509.Certificate:
-    pem = ssl.get_server_certificate(("127.0.0.1", process.port), timeout=5)
+    pem = ssl.get_server_certificate(("127.0.0.1", process.port), timeout=20)
     return x509.load_pem_x509_certificate(pem.encode())
 
 
@@ -70,7 +78,7 @@ def asked(process: WebhookProcess, server: Server, method: str, path: str, body:
     """As an API server asks, believing the authority that is in the Secret."""
     bundle = base64.b64decode(sent(server, "GET", SECRET).json()["data"]["ca.crt"]).decode()
     trust = ssl.create_default_context(cadata=bundle)
-    connection = http.client.HTTPSConnection("127.0.0.1", process.port, timeout=10, context=trust)
+    connection = http.client.HTTPSConnection("127.0.0.1", process.port, timeout=20, context=trust)
     try:
         connection.request(method, path, body)
         answer = connection.getresponse()
@@ -113,8 +121,8 @@ def test_changed_or_deleted_configurations_are_repaired(server: RealServer, webh
     right = [configuration(server, path) for path in (MUTATING, VALIDATING)]
     for path, (first, *others) in zip((MUTATING, VALIDATING), right, strict=True):
         spoiled = [{**first, "clientConfig": {**first["clientConfig"], "caBundle": ""}}, *others]
-        strange = [{**first, "failurePolicy": "Fail", "name": "strange.example.com"}, first, *others]
-        for wrong in (spoiled, strange, []):
+        former = [{**first, "failurePolicy": "Fail", "name": "former.headgate.dev"}, first, *others]
+        for wrong in (spoiled, former, []):
             assert sent(server, "PATCH", path, {"webhooks": wrong}).status == 200
             wait_for(is_repaired, webhooks)
         sent(server, "DELETE", path)
@@ -122,12 +130,20 @@ def test_changed_or_deleted_configurations_are_repaired(server: RealServer, webh
     wait_for(lambda: gated(server), webhooks)
 
 
+def test_entries_of_others_in_our_configurations_are_left_alone(server: RealServer, webhooks: WebhookProcess) -> None:
+    first, *_ = right = configuration(server, MUTATING)
+    strange = {**first, "name": "strange.example.com", "objectSelector": {"matchLabels": {"no": "pod"}}}
+    assert sent(server, "PATCH", MUTATING, {"webhooks": [strange]}).status == 200
+    wait_for(lambda: configuration(server, MUTATING) == [*right, strange], webhooks)
+    assert sent(server, "PATCH", MUTATING, {"webhooks": right}).status == 200
+
+
 def test_what_is_right_is_not_written_again(server: RealServer, webhooks: WebhookProcess) -> None:
     def revisions() -> list[str]:
         return [sent(server, "GET", path).json()["metadata"]["resourceVersion"] for path in (MUTATING, SECRET)]
 
     before = revisions()
-    # Whoever repairs one configuration looks at everything.
+    # A replica that restores one configuration checks all objects.
     right = configuration(server, VALIDATING)
     assert sent(server, "PATCH", VALIDATING, {"webhooks": []}).status == 200
     wait_for(lambda: configuration(server, VALIDATING) == right, webhooks)
@@ -145,7 +161,7 @@ def test_a_certificate_that_expires_soon_is_replaced_while_pods_are_still_gated(
     wait_for(lambda: shown(webhooks) != old, webhooks)
     fresh = shown(webhooks)
     assert fresh.not_valid_after_utc - datetime.datetime.now(datetime.UTC) > datetime.timedelta(days=360)
-    assert gated(server)
+    wait_for(lambda: gated(server), webhooks)
     held = sent(server, "GET", SECRET).json()["data"]
     assert base64.b64decode(held["tls.crt"]) != ending.server.certificate
     assert webhooks.running()
@@ -179,9 +195,9 @@ def test_replicas_that_start_together_share_one_secret(server: RealServer, tmp_p
     try:
         for replica, log in zip(replicas, logs, strict=True):
             replica.wait_until(partial(_says_ready, log), 30)
-        pems = {ssl.get_server_certificate(("127.0.0.1", each), timeout=5) for each in (port, other)}
+        pems = {ssl.get_server_certificate(("127.0.0.1", each), timeout=20) for each in (port, other)}
         assert len(pems) == 1
-        assert gated(server)
+        wait_for(lambda: gated(server), replicas[0])
     finally:
         for replica in replicas:
             replica.stop()
@@ -189,7 +205,7 @@ def test_replicas_that_start_together_share_one_secret(server: RealServer, tmp_p
 
 def test_when_the_webhooks_are_gone_pods_are_created_all_the_same(server: RealServer, tmp_path: Path) -> None:
     webhooks = WebhookProcess(server, tmp_path / "one.log")
-    assert gated(server)
+    wait_for(lambda: gated(server), webhooks)
     webhooks.kill()
     assert not gated(server)
     again = WebhookProcess(server, tmp_path / "two.log", port=webhooks.port)
@@ -199,12 +215,12 @@ def test_when_the_webhooks_are_gone_pods_are_created_all_the_same(server: RealSe
         again.stop()
 
 
-def test_an_api_server_that_comes_back_finds_them(server: RealServer, tmp_path: Path) -> None:
+def test_a_restarted_api_server_calls_the_webhooks(server: RealServer, tmp_path: Path) -> None:
     webhooks = WebhookProcess(server, tmp_path / "w.log")
     try:
         server.kill()
         server.restart()
-        assert gated(server)
+        wait_for(lambda: gated(server), webhooks)
         right = configuration(server, MUTATING)
         assert sent(server, "PATCH", MUTATING, {"webhooks": []}).status == 200
         wait_for(lambda: configuration(server, MUTATING) == right, webhooks)
@@ -215,7 +231,7 @@ def test_an_api_server_that_comes_back_finds_them(server: RealServer, tmp_path: 
 def test_it_prints_ready_and_ends_without_an_error_at_ctrl_c(server: RealServer, tmp_path: Path) -> None:
     (metrics,) = free_ports(1)
     webhooks = WebhookProcess(server, tmp_path / "w.log", "--metrics-listen", f"127.0.0.1:{metrics}")
-    connection = http.client.HTTPConnection("127.0.0.1", metrics, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", metrics, timeout=20)
     connection.request("GET", "/readyz?verbose")
     answer = connection.getresponse()
     assert (answer.status, b"[+]webhooks ok" in answer.read()) == (200, True)
@@ -228,6 +244,120 @@ def test_it_prints_ready_and_ends_without_an_error_at_ctrl_c(server: RealServer,
     assert "Traceback" not in webhooks.log.read_text()
 
 
+def readiness(port: int) -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    try:
+        connection.request("GET", "/readyz?verbose")
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("late", "check"),
+    [
+        ("/podgroups", "[-]webhooks failed"),
+        ("/mutatingwebhookconfigurations/headgate", "[-]webhooks failed"),
+        ("/nodes", "[-]informer-sync failed"),
+    ],
+    ids=["a cache of the webhooks", "the registration", "a cache of the scheduler"],
+)
+def test_it_is_not_ready_before_caches_are_synced_and_webhooks_are_served(
+    late: str, check: str, server: RealServer, tmp_path: Path
+) -> None:
+    proxy = FaultyProxy(server, tmp_path)
+    proxy.refuse("GET", late)
+    metrics, port = free_ports(2)
+    where = ("--webhook-url", f"https://127.0.0.1:{port}", "--webhook-listen", f"127.0.0.1:{port}")
+    words = ("run", "--kubeconfig", str(proxy.kubeconfig), "--components", "scheduler,webhooks", *where)
+    process = Process(
+        [str(HEADGATE), *words, "--metrics-listen", f"127.0.0.1:{metrics}", "--shutdown-delay", "0"], tmp_path / "w.log"
+    )
+    try:
+        wait_for(lambda: "metrics: " in process.log.read_text(), process)
+        wait_for(lambda: check in readiness(metrics)[1] and proxy.faults["error"] > 1, process)
+        assert readiness(metrics)[0] == 500
+        proxy.allow()
+        wait_for(lambda: readiness(metrics)[0] == 200, process)
+        urls = [hook["clientConfig"]["url"] for hook in configuration(server, MUTATING)]
+        assert {urlsplit(each).port for each in urls} == {port}, "webhooks are served when it is ready"
+        wait_for(lambda: gated(server), process)
+    finally:
+        process.stop()
+        proxy.close()
+
+
+def test_after_sigterm_it_is_not_ready_has_released_its_lease_and_still_serves(
+    server: RealServer, tmp_path: Path
+) -> None:
+    (metrics,) = free_ports(1)
+    flags = (
+        "--components",
+        "scheduler,webhooks",
+        "--metrics-listen",
+        f"127.0.0.1:{metrics}",
+        "--shutdown-delay",
+        "60s",
+    )
+    webhooks = WebhookProcess(server, tmp_path / "w.log", *flags)
+    try:
+        wait_for(lambda: "elected: " in webhooks.log.read_text(), webhooks)
+        wait_for(lambda: readiness(metrics)[0] == 200, webhooks)
+        wait_for(lambda: len(holders(server)) == 1, webhooks)
+        wait_for(lambda: gated(server), webhooks)
+        webhooks.signal(signal.SIGTERM)
+        wait_for(lambda: readiness(metrics)[0] == 500, webhooks)
+        assert "[-]shutdown failed: the process is stopping" in readiness(metrics)[1]
+        assert asked(webhooks, server, "GET", "/readyz") == (500, b"the webhook server is stopping\n")
+        assert gated(server)
+        wait_for(lambda: not holders(server), webhooks)
+        assert webhooks.running()
+        webhooks.signal(signal.SIGTERM)
+        assert webhooks.wait(10) == 1, "a second signal ends it at once"
+    finally:
+        webhooks.kill()
+
+
+def holders(server: Server) -> list[str]:
+    """The holders of Headgate's Leases."""
+    leases = sent(server, "GET", "/apis/coordination.k8s.io/v1/leases").json()["items"]
+    ours = [each["spec"].get("holderIdentity") for each in leases if each["metadata"]["name"].startswith("headgate")]
+    return [each for each in ours if each]
+
+
+def test_ctrl_c_does_not_wait_for_the_delay(server: RealServer, tmp_path: Path) -> None:
+    webhooks = WebhookProcess(server, tmp_path / "w.log", "--shutdown-delay", "60s")
+    webhooks.signal(signal.SIGINT)
+    assert webhooks.wait(20) == 0
+
+
+def test_webhooks_that_cannot_start_do_not_stop_the_scheduler(server: RealServer, tmp_path: Path) -> None:
+    create_nodes(server, [a_node("node-of-failed-start", cpu="100", memory="100Gi", pods="1000")])
+    queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "one"}}
+    assert sent(server, "POST", QUEUES.collection_path(), {**queue, "spec": {"capability": {"cpu": "1"}}}).status == 201
+    metrics, port = free_ports(2)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", port))
+        taken.listen()
+        address = f"127.0.0.1:{port}"
+        flags = ("--components", "scheduler,webhooks", "--no-leader-elect", "--metrics-listen", f"127.0.0.1:{metrics}")
+        where = ("--webhook-url", f"https://{address}", "--webhook-listen", address, "--shutdown-delay", "0")
+        running = SchedulerProcess(server, tmp_path / "s.log", *flags, *where)
+        try:
+            wait_for(lambda: "[-]webhooks failed: cannot listen on" in readiness(metrics)[1], running)
+            metadata = {"name": "bound-all-the-same", "annotations": {QUEUE_NAME: "one"}}
+            pod = {**a_pod("p", {"cpu": "1"}, schedulerName="headgate"), "metadata": metadata}
+            assert sent(server, "POST", PODS, pod).status == 201
+            path = f"{PODS}/bound-all-the-same"
+            wait_for(lambda: sent(server, "GET", path).json()["spec"].get("nodeName"), running)
+            taken.close()
+            wait_for(lambda: readiness(metrics)[0] == 200, running)
+            assert "webhooks: cannot listen on" in running.log.read_text()
+        finally:
+            running.stop()
+
+
 def test_w6_with_the_feature_off_pods_are_not_asked_about(server: RealServer, tmp_path: Path) -> None:
     off = WebhookProcess(server, tmp_path / "off.log", "--feature-gates", "SchedulingGatesQueueAdmission=false")
     try:
@@ -235,7 +365,7 @@ def test_w6_with_the_feature_off_pods_are_not_asked_about(server: RealServer, tm
         rules = [hook["rules"][0]["resources"] for hook in configuration(server, VALIDATING)]
         assert rules[:3] == [["pods/resize"], ["queues"], ["podgroups"]], "queues have limits without gates, too"
         assert not any("pods" in each for each in rules)
-        assert not gated(server)
+        wait_for(lambda: not gated(server), off)
     finally:
         off.stop()
 
@@ -309,7 +439,7 @@ def test_others_are_trusted_by_name(server: RealServer, tmp_path: Path) -> None:
     [
         (
             ("--webhook-url", "https://127.0.0.1:1", "--webhook-listen", "127.0.0.1:0", "--webhook-secret", "no/s"),
-            'namespaces "no" not found; create it, or name another Secret by --webhook-secret',
+            'namespaces "no" not found; create its namespace, or pass another --webhook-secret',
         ),
         (("--webhook-url", "https://h", "--webhook-listen", "192.0.2.1:1"), "check --webhook-listen"),
     ],

@@ -64,7 +64,7 @@ def build(folder: Path) -> None:
 def content(store: Store) -> object:
     past = store.changes("pods", store.oldest)
     assert not isinstance(past, Compacted)
-    return store.committed, store.oldest, list(store.peek_all("pods", None)), list(past)
+    return store.committed, store.oldest, list(store.list_applied("pods", None)), list(past)
 
 
 def load(folder: Path) -> tuple[Journal, Store]:

@@ -1,8 +1,8 @@
-"""Compare-and-swap: eight writers raise twenty counters, each write bound to the revision that it was computed from.
+"""Compare-and-swap: eight writers increment twenty counters; each write names the revision that it was computed from.
 
-Revisions put all writes into one order, so whether a history is linearizable can be read off it in one pass: each write
-must be based on the one before it on its key, nothing may come after what began when it had ended, a read is of the
-newest write that had ended before the read began or of a later one, and a conflict needs somebody who was faster.
+Revisions order all writes, so one pass over a history shows whether it is linearizable: each write is based on the
+previous write of its key; a write that began after the end of another one comes after it; a read returns the newest
+write that ended before the read began, or a later one; and each conflict has a write that came first.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def run_in_process(folder: Path, ops: int, seed: int = 1) -> list[Op]:
                 began_ns = time.monotonic_ns()
                 read = noted("read", key, began_ns, 0, *await ask("GET", f"{MAPS}/{key}"))
                 history.append(read)
-                await asyncio.sleep(0)  # somebody else may come in between
+                await asyncio.sleep(0)  # another client may write in between
                 began_ns = time.monotonic_ns()
                 sent = body(key, read.value + 1, read.revision)
                 history.append(noted("write", key, began_ns, read.revision, *await ask("PUT", f"{MAPS}/{key}", sent)))

@@ -46,7 +46,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     point: str
     copy: Path
     answered: dict[str, StoreChange]
-    """The last write to each key that its writer was told about."""
+    """The last write to each key whose response its writer has received."""
     seen: tuple[StoreChange, ...]
     """What watchers were given."""
     oldest: Revision
@@ -113,7 +113,7 @@ async def _work(recorder: Recorder, writes: int, seed: int) -> None:
         chance = random.Random(seed * 1000 + number)
         for count in range(writes):
             name = f"w{number}-{chance.randrange(4)}"
-            delete = store.peek("pods", "default", name) is not None and chance.random() < 0.25
+            delete = store.read_applied("pods", "default", name) is not None and chance.random() < 0.25
             change = byte_flips.stage(store, name, f"{count}" * chance.choice((1, 50, 3000)), delete=delete)
             await committer.flush(change.revision)
             recorder.answered[name] = change

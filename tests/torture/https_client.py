@@ -22,7 +22,7 @@ class Lost(Exception):
 
 
 class Target:
-    """Where the server is now. Whoever lost it waits here for the next one."""
+    """The present address of the server. A client that lost its connection waits here for the next one."""
 
     def __init__(self, data: Path) -> None:
         self.data = data

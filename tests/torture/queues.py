@@ -63,7 +63,7 @@ class Outcome(msgspec.Struct):
     promised: int = 0
     """Kills after which pods were left that had a promise and no node."""
     under_way: int = 0
-    """Kills after which pods were left that had a promise, or for which there was room."""
+    """Kills after which pods were left that had a promise, or for which there was capacity."""
     replaced: int = 0
     """Pods that took the name of one that waited, or was being let in."""
 
@@ -78,7 +78,7 @@ class Load(threading.Thread):
         self._closed = False
         self.count = count
         self.allowed = count
-        """How many may be created by now: who wants work to be left when the next one starts sets it."""
+        """How many pods may be created by now; it is set so that there is work left when the next scheduler starts."""
         self.created = 0
         self.replaced = 0
         self.replaces = True
@@ -134,7 +134,7 @@ class Load(threading.Thread):
             self.replaced += 1
 
     def _end(self) -> None:
-        """Several at a time, so that there is room for several."""
+        """Several at a time, so that capacity for several is free."""
         gone = [pod["metadata"] for pod in self.audit.running()[:AT_ONCE]]
         for each in gone:
             self._remove(each["name"])
@@ -180,7 +180,7 @@ class Load(threading.Thread):
         self._wait_for(lambda: self.audit.bound >= bound, scheduler)
 
     def _wait_for(self, what: Callable[[], bool], scheduler: Process) -> None:
-        """Or until something is wrong; who waits in vain is told how things stand."""
+        """Waits until the condition holds, or until something is wrong; the error describes the state."""
         try:
             wait_for(lambda: what() or self.audit.problems, scheduler, PATIENCE_S)
         except AssertionError as problem:
@@ -191,7 +191,7 @@ class Load(threading.Thread):
             raise AssertionError(f"{told}\n{problem}") from None
 
     def wait_for_work(self, *, promised: bool) -> None:
-        """Until somebody has a promise and no node, or there is room for somebody who waits; or that was missed."""
+        """Waits until a pod has a promise and no node, or there is capacity for a waiting pod; or that was missed."""
         deadline_s = time.monotonic() + MOMENT_S
         while time.monotonic() < deadline_s:
             if self.audit.promised() if promised else any(map(self.audit.fits, self.audit.waiting())):
@@ -199,7 +199,7 @@ class Load(threading.Thread):
             time.sleep(0.0005)
 
     def judge(self, scheduler: Process) -> None:
-        """With nothing ending any more whoever fits gets in; then all others, as room is made."""
+        """When no pods end any more, all pods that fit are bound; then all others, as capacity becomes free."""
         audit = self.audit
         self._wait_for(lambda: self.is_done, scheduler)
         self.ends = False
@@ -213,7 +213,7 @@ class Load(threading.Thread):
 
     @property
     def is_full(self) -> bool:
-        """All that may be are created, and whoever fits has a node."""
+        """All pods that may be created are created, and all that fit have a node."""
         audit = self.audit
         is_there = self.created == min(self.allowed, self.count)
         return is_there and not audit.promised() and not any(map(audit.fits, audit.waiting()))
@@ -228,7 +228,8 @@ class Load(threading.Thread):
         return self.created == self.count
 
     def _compare(self) -> None:
-        """What anybody counts who starts now, from the API alone, is what is bound, and nothing is promised."""
+        """The amounts that a scheduler counts at its start, from the API alone, are those of bound pods, and nothing is
+        promised."""
         if self.audit.problems:
             return
         wait_for(lambda: self.audit.problems or self._counted() == self._expected())
@@ -290,10 +291,8 @@ def hang(server: EmbeddedServer, made: Load, seconds: float) -> None:
 
 
 def outage(server: EmbeddedServer | RealServer, folder: Path, seconds: float, pods: int = 60) -> int:
-    """The API server goes away while the scheduler has removals to send, and comes back after a while.
-
-    Those who were promised room before get in by that very promise. Returns how many there were.
-    """
+    """The API server stops while the scheduler has gate removals to send, and starts again after a while. Pods that had
+    a promise before are bound with that same promise. Returns how many there were."""
     with load(server, pods) as made:
         proxy = FaultyProxy(server, folder)
         made.allowed, made.ends = pods // 2, False

@@ -56,7 +56,7 @@ class Outcome(msgspec.Struct):
     deleted: int = 0
     replaced: int = 0
     midway: int = 0
-    """Kills after which somebody was between two writes: admitted and not started, evicted and not stopped yet."""
+    """Kills after which a workload was between two writes: admitted and not started, evicted and not stopped yet."""
     admissions: int = 0
     evictions: int = 0
     lifted: int = 0
@@ -142,7 +142,7 @@ class Load:
         self._ask("PATCH", f"{_KUEUE}/clusterqueues/b", body, _MERGE)
 
     def _ask(self, method: str, path: str, body: Object, content: str = "") -> None:
-        """It may have been heard the first time, and whoever is deleted may have ended."""
+        """The first request may have been performed, and a deleted pod may have ended."""
         while (status := self._answer(method, path, body, content)) is None:
             time.sleep(0.05)  # the server is away
         assert status in (200, 201, 404, 409), (method, path, status)
@@ -161,7 +161,7 @@ class Load:
         return [each["metadata"]["name"] for each in self._jobs() if "completionTime" not in (each.get("status") or {})]
 
     def is_midway(self) -> bool:
-        """Whether somebody's next write is due."""
+        """Whether the next write of a workload is due."""
         workloads = {
             owner["uid"]: each
             for each in self._list(_WORKLOADS)
@@ -235,7 +235,7 @@ def work_on(load: Load, process: Process, changes: int, begin: Callable[[], bool
         if wanted == math.inf and begin():
             wanted = load.audit.changes("workloads") + changes
         load.turn()
-        time.sleep(TURN_S)  # what is tried shares the machine with who tries it
+        time.sleep(TURN_S)  # the tested program and the test share the machine
         assert process.running(), process.tail()
         assert time.monotonic() < deadline_s, process.tail()
 
@@ -258,7 +258,7 @@ def run(
 
 
 def outage(server: EmbeddedServer, folder: Path, seconds: float, seed: int = 2) -> Outcome:
-    """The API server goes away while jobs wait, run and make room, and comes back after a while."""
+    """The API server goes away while jobs wait, run and are preempted, and is started again later."""
     load, wire = Load(server, seed), FaultyProxy(server, folder)  # the wire stays where it is when the server moves
     try:
         with _running(wire, folder / "outage.log") as process:

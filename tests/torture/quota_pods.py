@@ -1,7 +1,4 @@
-"""Gated pods that wait for quota, alone and in groups of two, and a user who replaces preempted ones.
-
-They are created as admission leaves them: with their label, their finalizer and their gate.
-"""
+"""Gated pods that wait for quota, alone and in groups of two, and a user that replaces preempted ones."""
 
 from __future__ import annotations
 
@@ -53,7 +50,7 @@ class PodLoad:
         self._tend(pods)
 
     def are_done(self) -> bool:
-        """All that are there have ended; who had to go from a group is replaced until it has."""
+        """All existing pods have ended; an evicted pod of a group is replaced until the group has finished."""
         pods = self._mine()
         self._tend(pods)
         return not self._groups and all(map(_is_over, pods))
@@ -63,8 +60,8 @@ class PodLoad:
             self._ask("DELETE", f"{PODS}/{each['metadata']['name']}", {"gracePeriodSeconds": 0})
 
     def _tend(self, pods: list[Object]) -> None:
-        """A pod that succeeded after it was told to go has ended, though it is not there any more: the Workload says
-        when a group is finished, and what is created after that is deleted as surplus."""
+        """A pod that succeeded after its deletion has ended, although it no longer exists: the Workload says when a
+        group is finished, and pods that are created after that are deleted as excess pods."""
         finished = {each["metadata"]["name"] for each in self._workloads() if _is_finished(each)}
         for group, labels in list(self._groups.items()):
             members = [each for each in pods if each["metadata"]["labels"].get(POD_GROUP_NAME) == group]

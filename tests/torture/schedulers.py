@@ -48,7 +48,7 @@ class Load(threading.Thread):
         self._backlog = backlog
         self.count = count
         self.allowed = count
-        """How many may be created by now: who wants work to be left when the next one starts sets it."""
+        """How many pods may be created by now; it is set so that there is work left when the next scheduler starts."""
         self.created = 0
         self._closed = False
         room = {f"node-{number}": -(-count // NODES) for number in range(NODES)}

@@ -141,7 +141,7 @@ class Watcher(Actor):
         self.events = 0
 
     def begin(self, client: Client) -> None:
-        """Lists before anybody writes; everything after that comes from watches."""
+        """Lists before the first write; everything after that comes from watches."""
         status, listed = client.ask("GET", f"{MAPS}?{self._query}")
         assert status == 200
         self._revision = listed["metadata"]["resourceVersion"]

@@ -145,7 +145,7 @@ class Watcher:
         self._history = history
         self._question = question
         self._watch: WatchCursor | None = None
-        self._known = 0  # the newest revision that this client was told of
+        self._known = 0  # the newest revision that this client has received
         self._since = 0  # where the open watch began
         self._upto = 0  # what it had the chance to see
         self._got: list[Seen] = []

@@ -106,7 +106,7 @@ class Load:
         return self._unfinished() > 0 or not all(_is_out(*each) for each in sets)
 
     def judge(self) -> None:
-        """Everybody has what was asked for, each index of each job was done, nothing is held."""
+        """All workloads have what their specs ask for, each index of each job has succeeded, nothing is held."""
         wait_for(lambda: not self.is_under_way() or self.audit.problems, limit_s=PATIENCE_S)
         self.audit.finish()
         for status in self._job_status():

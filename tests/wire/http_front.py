@@ -97,7 +97,8 @@ class Front:
 
 
 class GoodClient:
-    """Somebody who works while others misbehave: one connection, kept, and each request answered in time."""
+    """A well-behaved client while others misbehave: one connection, kept alive, and each request gets its response in
+    time."""
 
     def __init__(self, front: Front) -> None:
         self._connection = http.client.HTTPSConnection(

@@ -1,4 +1,4 @@
-"""Access to a running cluster: who reads its files, which users it knows, what it records."""
+"""Access to a running cluster: which users may read its files, which users it knows, what it records."""
 
 from __future__ import annotations
 

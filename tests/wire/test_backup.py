@@ -66,10 +66,10 @@ def test_refusals_are_one_line_each(cluster: Cluster, tmp_path: Path) -> None:
     assert headgate("backup", backup, "--data", cluster.data)[0] == 0
     for arguments, words in (
         (("backup", backup, "--data", cluster.data), "already exists"),
-        (("backup", tmp_path / "x.db", "--data", tmp_path / "nowhere"), "is not there"),
+        (("backup", tmp_path / "x.db", "--data", tmp_path / "nowhere"), "does not exist"),
         (("backup", tmp_path / "no" / "x.db", "--data", cluster.data), "is not a folder"),
         (("restore", backup, "--data", cluster.data), "in use by process"),
-        (("restore", tmp_path / "nothing.db", "--data", tmp_path / "again"), "is not there"),
+        (("restore", tmp_path / "nothing.db", "--data", tmp_path / "again"), "does not exist"),
         (("check", "--drop-damaged", "--data", cluster.data), "in use by process"),
     ):
         code, out, err = headgate(*arguments)

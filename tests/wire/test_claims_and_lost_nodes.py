@@ -64,7 +64,8 @@ def test_a_node_that_falls_silent_is_left_and_welcome_again(server: EmbeddedServ
     going = "get pod guest -o jsonpath={.metadata.deletionTimestamp}"
     until("the pod has to leave", lambda: bool(kubectl(server, going)))
     taints = "get node node-0001 -o jsonpath={.spec.taints[*].effect}"
-    assert sorted(kubectl(server, taints).split()) == ["NoExecute", "NoSchedule"]
+    both = ["NoExecute", "NoSchedule"]
+    until("the node has both taints", lambda: sorted(kubectl(server, taints).split()) == both)
     kubectl(server, "annotate node node-0001 headgate.dev/silent-after-")
     kubectl(server, "wait --for=condition=Ready node/node-0001 --timeout=60s")
     until("the taints are gone", lambda: not kubectl(server, taints))

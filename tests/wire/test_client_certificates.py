@@ -1,4 +1,4 @@
-"""Client certificates: who they make of a client, and what becomes of those that are not good."""
+"""Client certificates: which user a certificate names, and how invalid ones are refused."""
 
 from __future__ import annotations
 
@@ -119,4 +119,4 @@ def test_files_that_cannot_be_used_leave_the_old_certificate_in_place(
     front.certificates.server.write_text("nonsense")
     front.renew()
     assert front.ask("GET", MAPS)[0] == 200
-    assert "the old ones stay" in caplog.text
+    assert "the server keeps the previous ones" in caplog.text

@@ -132,7 +132,9 @@ def test_a_missing_pki_folder_is_recreated_with_a_warning(folders: tuple[Path, P
         assert cluster.ask("GET", f"{MAPS}/{NAMED}")[0] == 200
         code, _, err = cluster.stop()
     assert (code, err.count("\n")) == (0, 1), err
-    assert f"{data / 'pki'} was missing: a new certificate authority and a new service account key were made" in err
+    assert (
+        f"{data / 'pki'} was missing: a new certificate authority and a new service account key were generated" in err
+    )
     for name in ("ca.crt", "ca.key", "sa.key"):
         assert (data / "pki" / name).read_bytes() != (data / "old-pki" / name).read_bytes()
     assert not (data / "pki.partial").exists()
@@ -164,13 +166,13 @@ def test_a_damaged_token_is_recreated_and_logged(data: Path, damage: Callable[[P
             assert cluster.ask("GET", MAPS, token=wrong)[0] == 401
         code, _, err = cluster.stop()
     assert (code, err.count("\n")) == (0, 1), err
-    assert f"{data / 'token'} {words}: a new token of the administrator was made" in err
+    assert f"{data / 'token'} {words}: a new administrator token was generated" in err
 
 
 @pytest.mark.parametrize(("damage", "words"), DAMAGES[3:])
 def test_a_token_that_is_not_a_file_is_refused(data: Path, damage: Callable[[Path], None], words: str) -> None:
     damage(data / "token")
-    assert_refused(data, data / "token", words, "remove it to have a new token made")
+    assert_refused(data, data / "token", words, "remove it: a start creates a new token")
 
 
 @pytest.mark.parametrize(("damage", "words"), [each for each in DAMAGES if each[0] is not directory])

@@ -27,7 +27,7 @@ def told() -> dict[str, list[str]]:
 
 
 def numbers(line: str) -> list[int]:
-    """Off and on: bought, idle, running, waiting each."""
+    """Off and on: added, idle, running, waiting each."""
     return [int(each) for each in re.findall(r"\d+", line[32:])]
 
 
@@ -35,15 +35,15 @@ def test_with_gates_only_the_machines_that_the_queue_limit_allows_are_bought() -
     printed = told()
     for lines in printed.values():
         assert {line[:32].strip(): numbers(line) for line in lines[2:7]} == {
-            "a queue with room for 2 CPU": [0, 0, 0, 0, 0, 0, 0, 0],
+            "a queue of 2 CPU": [0, 0, 0, 0, 0, 0, 0, 0],
             "the driver is submitted": [1, 0, 1, 0, 1, 0, 1, 0],
             "five executors are submitted": [6, 4, 2, 4, 2, 0, 2, 4],
             "one executor finishes": [6, 4, 2, 3, 2, 0, 2, 3],
             "the queue grows to 3 CPU": [6, 3, 3, 2, 3, 0, 3, 2],
         }
         assert re.fullmatch(
-            r"Without gates the autoscaler bought 6 machines, [1-4] of which never ran a pod; "
-            r"with gates it bought 3 machines, all of which ran pods, and as many pods ran\.",
+            r"Without gates the autoscaler added 6 machines, [1-4] of which never ran a pod; "
+            r"with gates it added 3 machines, all of which ran pods, and as many pods ran\.",
             lines[-1],
         )
     (shown,) = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)

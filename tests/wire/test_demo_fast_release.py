@@ -7,12 +7,20 @@ import subprocess
 from pathlib import Path
 
 from harness.embedded_server import HEADGATE
-from headgate.cli.demos.fast_release import EARLY, OFF, ON, UNAWARE, one_after_another, one_each, run_scenario
+from headgate.cli.demos.fast_release import (
+    FAST_RELEASE,
+    LATE_RELEASE,
+    OTHER_SCHEDULER,
+    STARTED_EARLY,
+    one_after_another,
+    one_victim_each,
+    run_scenario,
+)
 
 PAGE = (Path(__file__).parents[2] / "docs" / "kueue.md").read_text()
 
 
-def test_a_hundred_preemptors_wait_for_one_minute_instead_of_a_hundred_and_no_machine_is_bought() -> None:
+def test_a_hundred_preemptors_wait_for_one_minute_instead_of_a_hundred_and_no_node_is_added() -> None:
     done = subprocess.run([str(HEADGATE), "demo", "fast-release"], capture_output=True, text=True, timeout=500)
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
@@ -26,8 +34,8 @@ def test_a_hundred_preemptors_wait_for_one_minute_instead_of_a_hundred_and_no_ma
     assert scenes["100 preemptors, each with a victim"] == [
         [6000, 0, 0],  # all admitted after
         [6000, 60, 60],  # all running after
-        [0, 0, 0],  # machines bought
-        [0, 100, 100],  # most quota ahead of machines
+        [0, 0, 0],  # nodes added
+        [0, 100, 100],  # most quota above node capacity
     ]
     assert scenes["10 queues reclaim one after another"] == [
         [600, 0, 0],
@@ -39,13 +47,12 @@ def test_a_hundred_preemptors_wait_for_one_minute_instead_of_a_hundred_and_no_ma
     assert shown.splitlines() == lines
 
 
-def test_started_early_each_preemptor_would_buy_a_machine_beside_any_other_scheduler() -> None:
-    assert run_scenario(one_each(10), EARLY).bought == 10
-    assert run_scenario(one_each(10), UNAWARE).bought == 0
+def test_if_pods_start_early_a_node_is_added_for_each_preemptor_with_another_scheduler() -> None:
+    assert run_scenario(one_victim_each(10), STARTED_EARLY).nodes_added == 10
+    assert run_scenario(one_victim_each(10), OTHER_SCHEDULER).nodes_added == 0
 
 
 def test_every_run_prints_the_same() -> None:
     scene = one_after_another(2)
-    assert [run_scenario(scene, arm) for arm in (OFF, ON, UNAWARE)] == [
-        run_scenario(scene, arm) for arm in (OFF, ON, UNAWARE)
-    ]
+    variants = (LATE_RELEASE, FAST_RELEASE, OTHER_SCHEDULER)
+    assert [run_scenario(scene, each) for each in variants] == [run_scenario(scene, each) for each in variants]

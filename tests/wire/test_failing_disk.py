@@ -1,4 +1,4 @@
-"""A server whose disk fails: what it refused does not exist after a kill, and everybody can see what is wrong."""
+"""A server whose disk fails: refused writes do not exist after a kill, and the responses say what is wrong."""
 
 from __future__ import annotations
 
@@ -118,6 +118,6 @@ def test_a_failing_disk_is_seen_in_readiness_and_logged_once(tmp_path: Path, dis
         code, _, err = cluster.stop()
     assert code == 0
     assert [line.partition("WARNING ")[2] for line in err.splitlines() if "disk" in line] == [
-        "the disk fails: disk I/O error; writes are refused until it works again, reads go on",
+        "the disk fails: disk I/O error; writes are refused until it works again, reads continue",
         "the disk works again: writes are accepted",
     ]

@@ -1,4 +1,4 @@
-"""A server whose disk is full: it says so, loses nothing, keeps serving reads, and goes on when there is room.
+"""A server whose disk is full: it reports this, loses nothing, serves reads, and continues when there is space.
 
 The disk is a real one, of a few megabytes, where the tests may mount one. Elsewhere the kernel refuses to let the
 server's files grow.

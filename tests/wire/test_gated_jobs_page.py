@@ -97,11 +97,14 @@ def test_the_commands_of_the_page_show_the_job_its_gate_and_its_age(cluster: Clu
     for command in prepared:
         cluster.type_in(command)
     wait_for(lambda: "SchedulingGated" in cluster.type_in(looks[2]))
-    listed, explained, _, measured = (cluster.type_in(command) for command in looks)
+    wait_for(lambda: "1 job has no Workload because of a gate" in cluster.type_in(looks[3]))
+    listed, explained, _, described, measured = (cluster.type_in(command) for command in looks)
+    (message,) = re.findall(r"1 job has no Workload .*", described)
+    assert f"LocalQueue default/our-queue: {message}" in cluster.type_in(looks[1])
     assert ["default", "job.batch", "needs-data", "example.com/data"] in [
         line.split()[:4] for line in listed.splitlines()
     ]
-    assert explained.startswith("job default/needs-data: it is gated by example.com/data: no Workload is made of it")
+    assert explained.startswith("job default/needs-data: it has no Workload because the gate example.com/data is set")
     assert 'headgate_gated_jobs{kind="Job",gate="example.com/data"} 1' in measured
     assert 'headgate_gated_jobs_oldest_seconds{kind="Job",gate="example.com/data"}' in measured
     assert cluster.states() == {}

@@ -235,7 +235,7 @@ def test_a_stop_ends_watches_properly_and_has_a_deadline(tmp_path: Path, crowd: 
 
 
 def _deaf(front: Front) -> socket.socket:
-    """A line whose client has room for little and never reads."""
+    """A connection whose client has a small receive buffer and never reads."""
     plain = socket.socket()
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     plain.settimeout(PATIENCE_S)

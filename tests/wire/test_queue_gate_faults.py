@@ -1,6 +1,6 @@
 """A scheduler with queues that is killed, cut off from its server, or stopped and continued, on the embedded server.
 
-No queue is ever over its limit, no gate goes twice, and in the end everybody who fits is in.
+No queue is ever over its limit, no gate is removed twice, and in the end all pods that fit are bound.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A Deployment and a StatefulSet in one of Kueue's queues, by kubectl: pods wait, run as quota goes, and make room."""
+"""A Deployment and a StatefulSet in a queue of Kueue, by kubectl: pods wait, run within quota, and are preempted."""
 
 from __future__ import annotations
 

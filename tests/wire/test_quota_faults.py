@@ -1,6 +1,7 @@
 """Quota and jobs whose process is killed, cut off from its server, or stopped and continued, on the embedded server.
 
-No queue is ever over its limits, nobody is admitted twice, no job runs without its quota, and in the end all have run.
+No queue is ever over its limits, no workload is admitted twice, no job runs without its quota, and all jobs run to
+their end.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ Only what a clock decides is left open: ages. The cluster runs in a folder of it
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -15,35 +14,15 @@ from pathlib import Path
 import pytest
 
 from harness.embedded_server import HEADGATE
+from harness.page_sessions import PageStep, page_steps, settled
 from harness.processes import Process
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", ROOT / "docs" / "tour.md")
-AGE = re.compile(r"\b(?:\d+[smhd])+\b")
-COLUMN_GAP = re.compile(r" {2,}")
 
 
-class Step:
-    def __init__(self, command: str) -> None:
-        self.command = command
-        self.shown: list[str] = []
-
-
-def first_session() -> list[Step]:
-    steps: list[Step] = []
-    text = "\n".join(page.read_text() for page in PAGES)
-    for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL):
-        for line in block.splitlines():
-            if line.startswith("$ "):
-                steps.append(Step(line[2:]))
-            else:
-                steps[-1].shown.append(line)
-    return steps
-
-
-def settled(line: str) -> str:
-    """A line without its ages, and without the padding that their width decides."""
-    return COLUMN_GAP.sub("  ", AGE.sub("<age>", line)).rstrip()
+def first_session() -> list[PageStep]:
+    return page_steps("\n".join(page.read_text() for page in PAGES))
 
 
 @pytest.fixture
@@ -56,7 +35,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     cluster.stop()
 
 
-def typed(step: Step, folder: Path, environment: dict[str, str]) -> list[str]:
+def typed(step: PageStep, folder: Path, environment: dict[str, str]) -> list[str]:
     run = subprocess.run(
         ["sh", "-c", step.command],
         cwd=folder,

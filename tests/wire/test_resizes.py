@@ -60,7 +60,7 @@ def test_running_pods_are_resized_as_far_as_their_queue_and_their_node_allow(tmp
         wait_for(lambda: use() == "1")
         status, message = resize(cluster, "queued", "5")
         assert status == 403
-        assert "spec.containers: queue narrow has no room for 4 cpu: 1 of 4 are in use or promised; " in message
+        assert "spec.containers: queue narrow has no capacity for 4 cpu: 1 of 4 are in use or promised; " in message
         assert resize(cluster, "queued", "4") == (200, "")
         wait_for(lambda: allocated(cluster, "queued") == "4")
         wait_for(lambda: use() == "4")
@@ -70,6 +70,6 @@ def test_running_pods_are_resized_as_far_as_their_queue_and_their_node_allow(tmp
         assert allocated(cluster, "free") == "1"
         assert resize(cluster, "queued", "3") == (200, "")
         wait_for(lambda: allocated(cluster, "free") == "5")
-        assert pending(cluster, "free") == []
+        wait_for(lambda: pending(cluster, "free") == [])
         assert resize(cluster, "free", "9") == (200, "")
         wait_for(lambda: pending(cluster, "free") == ["Infeasible"])

@@ -1,4 +1,4 @@
-"""A Deployment whose queue has room for one of its two pods: it waits for longer than its deadline, and is not late."""
+"""A Deployment whose queue has capacity for one of its two pods: a wait longer than its deadline does not fail it."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ def test_fifteen_kills_lose_nothing_that_a_client_has_seen(tmp_path: Path) -> No
     outcome = server_kills.run(tmp_path, kills=15)
     assert outcome.kills == 15
     assert outcome.answered > 100
-    assert outcome.in_doubt > 10  # else the kills came when nobody was writing
+    assert outcome.in_doubt > 10  # otherwise no write was in progress at the kills
 
 
 def test_compare_and_swap_over_http_is_linearizable_with_pauses(tmp_path: Path) -> None:

@@ -56,15 +56,13 @@ async def until(what: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_machines_are_bought_for_pods_without_a_node_and_given_back_when_they_are_idle(
-    model: str, tmp_path: Path
-) -> None:
+def test_nodes_are_added_for_pods_without_a_node_and_removed_when_they_are_idle(model: str, tmp_path: Path) -> None:
     async def scenario(arm: DemoCluster) -> None:
         for name in ("one", "two"):
             await arm.create(PODS, a_pod(name))
         await until(lambda: arm.running == ["one", "two"])
         counts = arm.counts()
-        assert (counts.bought, counts.idle, counts.unused, counts.waiting) == (2, 0, 0, 0)
+        assert (counts.added, counts.idle, counts.unused, counts.waiting) == (2, 0, 0, 0)
         await arm.patch(PODS, "one", {"metadata": {"annotations": {"headgate.dev/run-for": "0s"}}})
         await until(lambda: arm.removed == 1)
         assert (arm.running, arm.counts().idle) == (["two"], 0)
@@ -76,10 +74,10 @@ def test_machines_are_bought_for_pods_without_a_node_and_given_back_when_they_ar
     asyncio.run(main())
 
 
-def test_up_with_an_autoscaler_starts_from_no_node_and_buys_what_pods_need(tmp_path: Path) -> None:
+def test_up_with_an_autoscaler_starts_from_no_node_and_adds_what_pods_need(tmp_path: Path) -> None:
     flags = ("--nodes", "0", "--node-cpu", "2", "--autoscaler", "karpenter")
     with Cluster(tmp_path / "data", *flags) as running:
-        assert any("karpenter (a model) buys more" in line for line in running.printed)
+        assert any("a simulated karpenter adds more" in line for line in running.printed)
         pods = "/api/v1/namespaces/default/pods"
         for name in ("one", "two", "three"):
             assert running.ask("POST", pods, a_pod(name))[0] == 201

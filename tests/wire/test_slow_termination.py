@@ -1,4 +1,5 @@
-"""`headgate up` with pods that terminate slowly: their successors wait for them, and none is unschedulable."""
+"""`headgate up` with pods that terminate slowly: their successors wait for them, and none is unschedulable. `headgate
+run` does the same for profiles without queues, if it is told to."""
 
 from __future__ import annotations
 
@@ -7,9 +8,20 @@ from typing import Any
 
 import pytest
 
+from clusters import a_node
 from harness.cluster import Cluster
+from harness.embedded_server import EmbeddedServer
 from harness.queues import API_VERSION, QUEUES, a_group, a_queue
-from harness.scheduler_process import scheduled_reason, wait_for
+from harness.scheduler_process import (
+    SchedulerProcess,
+    create_nodes,
+    create_pod,
+    get_pod,
+    is_bound,
+    scheduled_reason,
+    send,
+    wait_for,
+)
 from headgate.capacity.names import GROUP_NAMES, OPT_IN, QUEUE_NAME
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -68,3 +80,20 @@ def test_the_successor_of_a_pod_that_takes_its_grace_period_is_never_called_unsc
         assert get(cluster, "fourth")["spec"]["nodeName"] == node
         assert "WaitingForTerminatingPods" in said
         assert "Unschedulable" not in said
+
+
+def test_headgate_run_waits_for_terminating_pods_in_all_profiles_with_the_flag(tmp_path: Path) -> None:
+    server = EmbeddedServer(tmp_path / "server")
+    flags = ("--scheduler-name", "default-scheduler", "--no-leader-elect", "--wait-for-terminating")
+    scheduler = SchedulerProcess(server, tmp_path / "scheduler.log", *flags)
+    try:
+        create_nodes(server, [a_node("node", cpu="8")])
+        create_pod(server, a_pod("first", "default-scheduler"))
+        wait_for(lambda: is_bound(get_pod(server, "first")), scheduler)
+        send(server, "DELETE", f"{PODS}/first")
+        create_pod(server, a_pod("second", "default-scheduler"))
+        assert wait_for(lambda: scheduled_reason(get_pod(server, "second")), scheduler) == "WaitingForTerminatingPods"
+    finally:
+        scheduler.stop()
+        server.disconnect()
+        server.stop()

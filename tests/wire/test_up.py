@@ -13,8 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from clusters import a_pod
 from harness.cluster import Cluster
 from harness.embedded_server import HEADGATE
+from harness.metrics_page import families, value
+from harness.scheduler_process import wait_for
 
 
 @pytest.fixture
@@ -192,3 +195,21 @@ def test_a_flag_that_makes_no_sense_is_named(flags: tuple[str, ...], words: str,
     code, err = refused("--data", str(tmp_path / "d"), *flags)
     assert code == 2
     assert words in err
+
+
+def test_events_about_gated_pods_can_be_switched_off(tmp_path: Path) -> None:
+    flags = ("--components", "apiserver,scheduler", "--disable-admission-plugins", "ServiceAccount")
+    with Cluster(tmp_path / "data", *flags, "--gated-pod-events", "0", "--metrics-listen", "127.0.0.1:0") as cluster:
+        (metrics,) = (line.split()[1] for line in cluster.printed if line.startswith("  metrics "))
+        pod = a_pod("p", schedulerName="headgate", schedulingGates=[{"name": "example.com/a"}])
+        status, answer = cluster.ask("POST", "/api/v1/namespaces/default/pods", pod)
+        assert status == 201, answer
+        withheld = "headgate_gated_pod_events_withheld_total"
+        wait_for(lambda: value(families(metrics.removesuffix("/metrics")), withheld) == 1)
+        found = families(metrics.removesuffix("/metrics"))
+        created = {"verb": "POST", "group": "", "version": "v1", "resource": "pods", "subresource": ""}
+        assert value(found, "apiserver_request_total", code="201", scope="namespace", **created) == 1
+        assert value(found, "apiserver_resource_objects", group="", resource="pods") == 1
+        assert value(found, "headgate_store_commit_duration_seconds_count") > 0
+        _, events = cluster.ask("GET", "/api/v1/namespaces/default/events")
+        assert events["items"] == []

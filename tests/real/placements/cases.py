@@ -33,7 +33,8 @@ class Case(NamedTuple):
     batches: list[list[Object]]
     """Pods of a batch are there at once, those of the next when all of them are decided."""
     leaving: frozenset[str]
-    """Pods of the first batch that are told to go before the second comes, and stay as long as they may."""
+    """Pods of the first batch that are deleted before the second batch is created, and terminate as long as they
+    may."""
 
 
 def draw_case(number: int, again: int = 0) -> Case:
@@ -48,7 +49,7 @@ def draw_case(number: int, again: int = 0) -> Case:
     families = {each for each, chance in chances.items() if draw.random() < chance}
     storage = Storage(draw, prefix, names) if "volumes" in families else None
     if storage and profile == PREEMPTING:
-        storage.waiting.clear()  # nobody preempts a pod that waits for its volume as it would any other
+        storage.waiting.clear()  # a pod that waits for its volume is not preempted like the others
     drawn: list[Object] = []
     for i, priority in enumerate(_priorities(draw, profile)):
         namespace = "default" if storage else draw.choice(NAMESPACES)
@@ -77,7 +78,7 @@ def _choose(draw: Random, weights: dict[str, int]) -> str:
 
 
 def _priorities(draw: Random, profile: str) -> list[str]:
-    """Where pods may preempt, those that do come last; before them nobody can."""
+    """Where pods may preempt, the preemptors are created last; no pod before them can preempt."""
     count = draw.randint(4, 7)
     if profile != PREEMPTING:
         return [draw.choice(["", "", *pods.PRIORITY_CLASSES]) for _ in range(count)]

@@ -112,7 +112,7 @@ class KubeSchedulerRun:
             ],
             log,
         )
-        # It makes its certificate itself, and signs for nobody.
+        # It makes its own certificate.
         trusting = ssl._create_unverified_context()
         self._metrics = http.client.HTTPSConnection("127.0.0.1", port, timeout=60, context=trusting)
         wait_for(self._is_up, self._scheduler)
@@ -210,7 +210,7 @@ class KubeSchedulerRun:
         return self._send("PATCH", path, {"status": wanted["status"]}, MERGE_TYPE)
 
     def _handled(self) -> Counter[str]:
-        """How many objects of each kind the scheduler has been told of."""
+        """How many objects of each kind the scheduler has received."""
         self._metrics.request("GET", "/metrics")
         said = self._metrics.getresponse().read().decode()
         return Counter({kind: int(count) for kind, count in HANDLED.findall(said)})

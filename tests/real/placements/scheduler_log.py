@@ -1,8 +1,8 @@
 """What a real kube-scheduler says in its log: which nodes it knows, which pods it tried in which order, how that ended.
 
-Raised to the right level for a few of its files (`VERBOSITY`), the log tells more than the API does: the order of the
-attempts, and the score that every plugin gave to every node. Nodes are told of under the lock of the scheduler's
-cache, so the next decision after such a line knows the node.
+With the right level for a few of its files (`VERBOSITY`), the log has more than the API: the order of the attempts, and
+the score that every plugin gave to every node. A node is logged under the lock of the scheduler's cache, so the next
+decision after such a line uses the node.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Attempt:
         """Or else, if it has a node, still waits for its volumes."""
         self.message = ""
         self.promised = ""
-        """The node on which room is made for it."""
+        """The nominated node, on which pods are preempted for it."""
         self.victims: set[str] = set()
         self.is_preempting = False
         self.scores: dict[str, dict[str, int]] = {}

@@ -1,4 +1,4 @@
-"""How much room there is in a case: what its nodes have, and what its pods ask for."""
+"""The sizes in a case: the allocatable resources of its nodes and the requests of its pods."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Sizes(NamedTuple):
 
 
 CLIMATES = {
-    # There is room for all: other rules say who goes where.
+    # All pods fit everywhere: other rules decide which node a pod gets.
     "roomy": Sizes(
         cpu=["8", "16", "15900m"],
         memory=["8Gi", "16Gi", "9000001k"],
@@ -34,7 +34,7 @@ CLIMATES = {
         asks={"cpu": (0.7, ["100m", "250m"]), "memory": (0.7, ["100Mi", "700Mi"]), GPU: (0.02, ["1"])},
         whole=0.02,
     ),
-    # There is room for some, and for others once these are gone.
+    # Some fit at once, and others when these are deleted.
     "snug": Sizes(
         cpu=["2", "4"],
         memory=["3Gi", "4Gi"],

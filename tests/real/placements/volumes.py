@@ -37,11 +37,9 @@ STANDING: tuple[Object, ...] = (
 
 
 class Storage:
-    """What a case has of it: objects in the order in which they are to be made, and the names of claims.
-
-    A claim that waits for a pod is used by one pod alone: several would all write who is to have the volume, and all
-    but the first be tried again.
-    """
+    """The objects of a case in the order in which they are created, and the names of claims. A claim that waits for a
+    pod is used by one pod only: several pods would all write the selected node, and all but the first would be tried
+    again."""
 
     def __init__(self, draw: Random, prefix: str, nodes: list[str]) -> None:
         self._draw = draw

@@ -1,4 +1,4 @@
-"""Scenarios of PodDisruptionBudgets: what they count, whom they let go, and what `kubectl drain` makes of that."""
+"""Scenarios of PodDisruptionBudgets: what they count, which evictions they allow, and how `kubectl drain` uses them."""
 
 from __future__ import annotations
 
@@ -136,6 +136,7 @@ def owners_that_cannot_be_scaled(cluster: WorkloadCluster) -> None:
     cluster.checkpoint(
         "it cannot be counted",
         cluster.pods_are(1, "Running"),
+        cluster.status("jobs/web", active=1, ready=1),
         cluster.condition(BUDGET, "DisruptionAllowed", "False", "SyncFailed"),
         cluster.event("CalculateExpectedPodCountFailed"),
     )
@@ -153,7 +154,7 @@ def two_for_one(cluster: WorkloadCluster) -> None:
 
 
 def announced_and_never_done(cluster: WorkloadCluster) -> None:
-    """Both say that it was long ago, so that nobody has to wait for two minutes."""
+    """Both timestamps are set back, so that the test does not have to wait for two minutes."""
     cluster.create(stateful_set("web", replicas=2))
     cluster.wait(cluster.pods_are(2, "Running"))
     cluster.create(budget(minAvailable=1))

@@ -45,7 +45,7 @@ def job_orphan(cluster: WorkloadCluster) -> None:
 
 
 def job_by_default(cluster: WorkloadCluster) -> None:
-    """Whoever deletes a Job and says nothing keeps its pods."""
+    """A Job that is deleted without a propagation policy keeps its pods."""
     cluster.create(job("work", {}, parallelism=2, completions=2))
     cluster.wait(cluster.status("jobs/work", active=2, ready=2))
     cluster.remove("jobs/work")
@@ -82,7 +82,7 @@ def cron_job_goes(cluster: WorkloadCluster, cascade: str) -> None:
 
 
 def held_by_a_finalizer(cluster: WorkloadCluster) -> None:
-    """A pod that somebody holds holds everything above it, if everything above was deleted in the foreground."""
+    """A pod with a finalizer keeps all its owners, if all of them were deleted in the foreground."""
     pods = template("web")
     pods["metadata"]["finalizers"] = ["example.com/hold"]
     cluster.create(deployment("web", pods, replicas=1))

@@ -1,7 +1,7 @@
 """Scenarios of CronJobs: which times start a Job, and what is kept of it.
 
-Times are driven by what a status says: schedules are daily, at an hour that is over, and the last start is set days
-back; so the next Job is due at once, and no other while a scenario is told. Two scenarios wait for a real clock.
+The status controls the times: schedules are daily, at an hour that has passed, and the last start is set days back. So
+the next Job is due at once, and no other one during a scenario. Two scenarios wait for a real clock.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Object = dict[str, Any]
 
 BEGAN = datetime.now(UTC)
 LONG: dict[str, str] = {}
-"""No wish: such a Job runs until somebody ends it."""
+"""No completions: such a Job runs until the test ends it."""
 FAILS = {"run-for": "200ms", "exit-code": "1"}
 PATH = "cronjobs/c"
 A_MINUTE_S = 75.0

@@ -21,7 +21,7 @@ def rolling(surge: int | str, missing: int | str) -> Object:
 
 
 def all_new(cluster: WorkloadCluster, count: int) -> tuple[WaitCondition, ...]:
-    """Everything that is wanted is new and available, nothing else is left, and it has been told."""
+    """All wanted pods are new and available, no others are left, and the status says so."""
     numbers = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), count)
     told = cluster.condition(WEB, "Progressing", "True", "NewReplicaSetAvailable")
     counted = cluster.status(WEB, unavailableReplicas=0, terminatingReplicas=0, **numbers)

@@ -11,7 +11,7 @@ from real.workloads.scenario_cluster import WaitCondition, WorkloadCluster, scen
 Object = dict[str, Any]
 
 LONG: dict[str, str] = {}
-"""No wish: such a pod runs until somebody ends it."""
+"""No outcome: such a pod runs until the test ends it."""
 FAILS = {"run-for": "300ms", "exit-code": "1"}
 INDEX = "batch.kubernetes.io/job-completion-index"
 

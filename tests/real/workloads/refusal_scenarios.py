@@ -1,4 +1,4 @@
-"""Scenarios of workloads whose pods are refused, held back or taken away by somebody else than their owner."""
+"""Scenarios of workloads whose pods are refused, held or deleted by another client than their owner."""
 
 from __future__ import annotations
 

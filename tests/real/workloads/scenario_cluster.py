@@ -54,7 +54,7 @@ MAKES = {
 }
 """What owners of a kind make beside pods."""
 TOO_LATE = "the object has been modified"
-"""That somebody else was faster is a matter of timing on any cluster, and whoever was late tries again."""
+"""A conflict with another writer depends on timing on any cluster, and the later writer tries again."""
 UNNOTED = frozenset({"services", "configmaps", "secrets", "serviceaccounts", "storageclasses", "priorityclasses"})
 AGE = re.compile(r"(?<![\w.-])(?:\d+[smhd]){1,3}(?![\w-])")
 GAP = re.compile(r" {2,}")
@@ -227,7 +227,7 @@ class WorkloadCluster(ScenarioCluster):
         return WaitCondition(f"{what} is being deleted", lambda: "deletionTimestamp" in seen(), seen)
 
     def going_pods(self, count: int) -> WaitCondition:
-        """So many pods are being deleted, and their containers have stopped: somebody's finalizer holds them."""
+        """This number of pods is being deleted, and their containers have stopped: a finalizer keeps them."""
 
         def seen() -> list[Object]:
             return [each for each in self.pods() if "deletionTimestamp" in each["metadata"]]

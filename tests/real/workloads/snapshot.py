@@ -19,7 +19,7 @@ Object = dict[str, Any]
 IDENTITY = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink", "namespace")
 TYPED = "kubectl.kubernetes.io/last-applied-configuration"
 ELSEWHERE = frozenset({"default-scheduler", "headgate-scheduler", "headgate", "volcano", "kubelet"})
-"""Who emits events of which other suites say what they must be."""
+"""Components whose Events other suites check."""
 POD_CONDITIONS = frozenset({"DisruptionTarget"})
 NODE_CONDITIONS = ("type", "status", "reason", "message")
 

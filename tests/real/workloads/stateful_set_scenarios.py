@@ -31,7 +31,7 @@ def replicas(count: int) -> Object:
 
 
 def claims(*names: str, **spec: Any) -> Object:
-    """Nobody provides for them: the pods wait, the claims are there."""
+    """No provisioner handles these claims: the pods wait, the claims exist."""
     wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": ""}
     return {
         "volumeClaimTemplates": [

@@ -1,7 +1,9 @@
-"""The differences between Kueue and Headgate that the comparison of random clusters allows."""
+"""The differences between Kueue and Headgate that the comparison of random clusters allows, and what is drawn."""
 
 from __future__ import annotations
 
+import copy
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from real.kueue_comparison import ON_PURPOSE, compare, purpose_of
 from real.kueue_endings import ENDINGS, Ended, ending_of
 from real.kueue_messages import clauses
 from real.kueue_random_clusters import RandomCluster
+from real.test_kueue_parity import SEED, STEPS, WORLDS
 
 Object = dict[str, Any]
 TWO = (a_pod_set("set0", 2, {"cpu": 1}), a_pod_set("set1", 3, {"cpu": 2}))
@@ -127,7 +130,7 @@ STOPPED = "LocalQueue w00-a is inactive"
         (("Inadmissible", "no room"), ("Suspended", STOPPED), "Hold", ""),
     ],
 )
-def test_a_stopped_queue_is_told_by_us_as_the_reason(
+def test_headgate_reports_a_stopped_queue_as_the_reason(
     kueue: tuple[str, str], ours: tuple[str, str], policy: str, name: str
 ) -> None:
     views = [a_view(waiting(message, reason), pending=1) for reason, message in (kueue, ours)]
@@ -151,7 +154,7 @@ def test_what_deactivated_workloads_hold_may_be_counted_by_us_alone(count: int, 
 
 
 @pytest.mark.parametrize(("is_active", "name"), [(False, "deactivated"), (True, "")])
-def test_a_deactivated_workload_is_told_to_be_so_by_us(is_active: bool, name: str) -> None:
+def test_headgate_reports_a_deactivated_workload(is_active: bool, name: str) -> None:
     views = [
         a_view(waiting(message, reason))
         for reason, message in (("Pending", "rejected"), ("Deactivated", "The workload is deactivated"))
@@ -171,7 +174,7 @@ def test_a_deactivated_workload_is_told_to_be_so_by_us(is_active: bool, name: st
         (False, "Pending", "UnsatisfiedAdmissionChecks", "The workload has not all checks ready", ""),
     ],
 )
-def test_what_a_workload_lacks_to_be_admitted_is_told_only_by_us(
+def test_only_headgate_reports_what_a_workload_lacks_to_be_admitted(
     is_reserved: bool, state: str, reason: str, message: str, name: str
 ) -> None:
     def with_check(*conditions: Object) -> Object:
@@ -283,3 +286,45 @@ def test_every_allowance_was_recorded_in_five_stories() -> None:
     for each in (*ON_PURPOSE, *ENDINGS):
         assert len(each.met) == 5, each.name
         assert each.at_most <= 2 * max(*each.met, 1), each.name
+
+
+# -- what is drawn ---------------------------------------------------------------------------------------------------
+
+
+def drawn_acts(world: RandomCluster) -> list[tuple[str, Object]]:
+    """The events of a cluster in which every workload has quota, and a pending check where its queue has one."""
+    workloads: dict[str, Object] = {}
+    acts = []
+    for _ in range(STEPS):
+        what, wire = world.next_act(workloads)
+        if what == "plant":
+            checks = world.queues[wire["spec"]["queueName"]]["spec"].get("admissionChecksStrategy")
+            pending = {"admissionChecks": [{"name": "check", "state": "Pending"}]} if checks else {}
+            workloads[wire["metadata"]["name"]] = {**wire, "status": {"admission": {}, **pending}}
+        acts.append((what, copy.deepcopy(wire)))
+    return acts
+
+
+def test_the_clusters_of_the_suite_have_everything_that_both_may_decide_differently() -> None:
+    worlds = [RandomCluster(number, SEED) for number in range(WORLDS)]
+    specs = {world.name: [queue["spec"] for queue in world.queues.values()] for world in worlds}
+    acts = {world.name: drawn_acts(world) for world in worlds}
+    stop_policies = {wire["spec"]["stopPolicy"] for each in acts.values() for what, wire in each if what == "stop"}
+    created = {
+        name: Counter(wire["metadata"]["creationTimestamp"] for what, wire in each if what == "plant")
+        for name, each in acts.items()
+    }
+    seen = {
+        "mixed strategies": [
+            name for name, each in specs.items() if len({one["queueingStrategy"] for one in each}) > 1
+        ],
+        "equal timestamps": [name for name, each in created.items() if max(each.values(), default=0) > 1],
+        "admission checks": [name for name, each in acts.items() if any(what == "check" for what, _ in each)],
+        "pods quotas": [name for name, each in specs.items() if any(_covers_pods(one) for one in each)],
+    }
+    assert {what: len(names) for what, names in seen.items() if len(names) < 3} == {}
+    assert stop_policies == {"Hold", "HoldAndDrain", None}
+
+
+def _covers_pods(spec: Object) -> bool:
+    return any("pods" in group["coveredResources"] for group in spec["resourceGroups"])

@@ -148,3 +148,9 @@ def test_a_child_that_does_not_inherit_the_environment_is_marked() -> None:
         [sys.executable, "-c", f"import os; print(os.environ[{MARK!r}])"], capture_output=True, text=True, check=True
     )
     assert printed.stdout.strip() == os.environ[MARK]
+
+
+def test_a_process_with_an_environment_of_its_own_is_marked(tmp_path: Path) -> None:
+    process = Process(["env"], tmp_path / "env.log", {"A": "1"})
+    process.wait()
+    assert set(process.log.read_text().split()) == {"A=1", f"{MARK}={os.environ[MARK]}"}

@@ -43,7 +43,18 @@ def test_the_python_that_is_promised_is_the_python_that_is_checked() -> None:
     assert config["tool"]["ruff"]["target-version"] == "py311"
 
 
-@pytest.mark.parametrize(("page", "least"), [("kep-3521.md", 70), ("volcano-defects.md", 150)])
+CASE_PAGES = {
+    "kep-3521.md": 70,
+    "kep-6143.md": 60,
+    "kep-6915.md": 90,
+    "volcano-defects.md": 150,
+    "volcano-queue-gate.md": 120,
+}
+"""Pages with the tests that show each case of a design, and the least number of tests that they name."""
+STATEMENT_PAGES = ("kep-6143.md", "kep-6915.md", "volcano-queue-gate.md")
+
+
+@pytest.mark.parametrize(("page", "least"), CASE_PAGES.items())
 def test_every_test_that_a_table_names_exists(page: str, least: int) -> None:
     text = (ROOT / "docs" / page).read_text()
     named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)(?:\[([^`]+)\])?`", text)
@@ -52,6 +63,18 @@ def test_every_test_that_a_table_names_exists(page: str, least: int) -> None:
         module = ROOT / path
         assert f"def {name}(" in module.read_text(), f"{path} has no {name}"
         assert any(case in each.read_text() for each in module.parent.glob("*.py")), f"{name} has no case {case}"
+
+
+@pytest.mark.parametrize("page", STATEMENT_PAGES)
+def test_every_statement_of_a_design_has_a_test_or_a_link_and_an_id_of_its_own(page: str) -> None:
+    lines = (ROOT / "docs" / page).read_text().splitlines()
+    rows = [line for line in lines if re.match(r"\| \d+\.\d+ \|", line)]
+    assert len(rows) + 2 * lines.count("| id | statement | what Headgate does | tests |") == sum(
+        line.startswith("|") for line in lines
+    ), "each row of a table begins with its id"
+    assert [row for row in rows if ".py::" not in row and "](" not in row] == []
+    ids = [row.split(" | ", 1)[0] for row in rows]
+    assert len(ids) == len(set(ids))
 
 
 def test_the_table_of_volcanos_defects_leaves_none_out() -> None:

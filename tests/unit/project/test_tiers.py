@@ -13,7 +13,17 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from harness.tiers import FULL, FULL_FACTOR, LANDING, expected_seconds, recorded
+from harness.tiers import (
+    DRAWS,
+    FULL,
+    FULL_FACTOR,
+    LANDING,
+    LANDING_LEAST,
+    examples_of,
+    expected_seconds,
+    is_longer_variant,
+    recorded,
+)
 from harness.timing import PACKAGE_CPU_S, packages_above
 
 ROOT = Path(__file__).parents[3]
@@ -56,6 +66,16 @@ def test_examples_of_the_landing_tier_are_the_same_in_every_run_and_failures_can
     assert not full.derandomize
 
 
+@pytest.mark.parametrize(
+    ("written", "landing", "full"), [(400, 200, 2000), (60, 50, 300), (50, 50, 250), (20, 20, 100)]
+)
+def test_the_landing_tier_draws_half_of_the_examples_and_no_property_becomes_thin(
+    written: int, landing: int, full: int
+) -> None:
+    assert examples_of(written, is_full=False) == landing
+    assert examples_of(written, is_full=True) == full
+
+
 INNER = """
 from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
@@ -78,13 +98,42 @@ TestMachine.settings = settings(max_examples=10, stateful_step_count=2)
 """
 
 
-def run_inner(folder: Path, *flags: str) -> tuple[list[str], int]:
-    folder.mkdir()
-    (folder / "test_inner.py").write_text(INNER)
-    (folder / "conftest.py").write_text('pytest_plugins = ["harness.tiers"]\n')
+@pytest.mark.parametrize("length", ["short", pytest.param("long", marks=pytest.mark.full)])
+def test_longer_variants_run_in_the_full_tier_only(length: str, request: pytest.FixtureRequest) -> None:
+    assert is_longer_variant(request.node) == (length == "long")
+    tier = request.config.getoption("tier")
+    assert length == "short" or tier == FULL, "it must not run in this tier"
+
+
+def test_the_page_lists_every_suite_with_what_it_draws_in_each_tier() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text().partition("### Tiers")[2]
+    rows = [[cell.strip(" `…") for cell in line.strip("|").split("|")] for line in page.splitlines() if line[:1] == "|"]
+    named = {row[0].partition("`")[0]: row[1:] for row in rows}
+    suites = {f"tests/{path.relative_to(ROOT / 'tests').parts[0]}" for path in (ROOT / "tests").rglob("test_*.py")}
+    assert suites - {*named} == set(), "say in which tier they are, and with how many random inputs"
+    numbers = {
+        name: [int(each.replace(",", "")) for each in re.findall(r"\d[\d,]*", " ".join(named[name]))] for name in named
+    }
+    tiers = (LANDING, FULL)
+    assert numbers["test_placements.py"] == [DRAWS["placements"][tier] for tier in tiers]
+    assert numbers["test_patch_differential.py"] == [DRAWS["patch_pairs"][tier] for tier in tiers]
+    assert numbers["manifests with generated errors"] == [DRAWS["spoiled_step"][tier] for tier in tiers]
+    assert numbers["tests/property"] == [LANDING_LEAST, FULL_FACTOR]
+
+
+def run_files(folder: Path, files: dict[str, str], *flags: str) -> subprocess.CompletedProcess[str]:
+    """Tests of these files, in a run of their own."""
+    for name, text in {**files, "conftest.py": 'pytest_plugins = ["harness.tiers"]\n'}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(folder), *flags]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests"), "PYTEST_ADDOPTS": ""}
-    subprocess.run([*command, str(folder)], env=environment, cwd=folder, check=True, capture_output=True)
+    return subprocess.run([*command, str(folder)], env=environment, cwd=folder, capture_output=True, text=True)
+
+
+def run_inner(folder: Path, *flags: str) -> tuple[list[str], int]:
+    done = run_files(folder, {"test_inner.py": INNER}, *flags)
+    assert done.returncode == 0, done.stdout
     return (folder / "numbers").read_text().split(), len((folder / "machines").read_text().split())
 
 
@@ -96,6 +145,28 @@ def test_the_full_tier_draws_more_and_the_landing_tier_always_the_same(tmp_path:
     assert len(first) == 20
     assert len(more) == 20 * FULL_FACTOR
     assert more_machines > 3 * machines
+
+
+FAILING = """
+from hypothesis import given, strategies as st
+@given(st.integers())
+def test_numbers(number):
+    assert number < 1000
+"""
+
+
+@pytest.mark.parametrize("tier", [LANDING, FULL])
+def test_a_failed_property_prints_its_example_and_the_command_that_runs_it_again(tier: str, tmp_path: Path) -> None:
+    printed = run_files(tmp_path, {"test_inner.py": FAILING}, f"--tier={tier}").stdout
+    assert "@reproduce_failure(" in printed
+    assert f"to run a failed test again: pytest --tier={tier} 'test_inner.py::test_numbers'" in printed
+
+
+def test_a_run_starts_the_files_of_slow_folders_first(tmp_path: Path) -> None:
+    text = "def test_it(): ...\n"
+    names = ("tests/unit/test_a.py", "tests/wire/test_b.py")
+    printed = run_files(tmp_path, dict.fromkeys(names, text), "-vv").stdout
+    assert re.findall(r"^(tests/\w+/\w+\.py)::test_it PASSED", printed, re.M) == [*reversed(names)]
 
 
 def test_files_that_took_long_start_first_and_new_ones_count_as_their_folder() -> None:
@@ -124,6 +195,10 @@ def test_the_seconds_of_a_package_are_those_of_all_files_below_its_folder() -> N
         ("HEADGATE_REQUIRE_KUBE", "test_placements.py"),
         ("HEADGATE_REQUIRE_KUEUE", "test_kueue_parity.py"),
         ("HEADGATE_REQUIRE_KARPENTER", "test_karpenter_model.py"),
+        ("HEADGATE_REQUIRE_HELM", "test_helm.py"),
+        ("HEADGATE_REQUIRE_NEWEST", "test_smoke.py"),
+        ("HEADGATE_REQUIRE_PROMETHEUS", "test_observability.py"),
+        ("HEADGATE_REQUIRE_ROOTFS", "test_image.py"),
     ],
 )
 def test_a_required_binary_that_is_absent_fails_and_is_named(variable: str, suite: str, tmp_path: Path) -> None:
@@ -134,13 +209,48 @@ def test_a_required_binary_that_is_absent_fails_and_is_named(variable: str, suit
         (tmp_path / name).chmod(0o755)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-x", f"tests/real/{suite}"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HEADGATE_REQUIRE")}
-    environment |= {"HEADGATE_KUBE_BIN": str(tmp_path), "PYTEST_ADDOPTS": ""}
+    environment |= {"HEADGATE_KUBE_BIN": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "PYTEST_ADDOPTS": ""}
     required = subprocess.run(command, env={**environment, variable: "1"}, cwd=ROOT, capture_output=True, text=True)
     assert required.returncode == 1, required.stdout
     assert f"({variable}=1)" in required.stdout
     assert variable in (ROOT / ".ci" / "run").read_text()
 
 
-def test_the_landing_run_builds_every_program_that_it_requires() -> None:
-    text = (ROOT / ".ci" / "run").read_text()
-    assert re.search(r"^make kube karpenter kueue$", text, re.M)
+PROGRAMS = ("kube", "karpenter", "kueue", "helm", "newest", "prometheus", "rootfs")
+MAKE = """#!/bin/sh
+echo "$* $(env | grep ^HEADGATE_REQUIRE | sort | tr '\\n' ' ')" >> calls
+[ "$*" != "$FAILS" ]
+"""
+
+
+def run_landing(folder: Path, fails: str = "") -> tuple[list[str], subprocess.CompletedProcess[str]]:
+    """`.ci/run` with a make that writes down its arguments and the required programs; it fails for one target."""
+    for name, text in ((".ci/run", (ROOT / ".ci" / "run").read_text()), ("bin/make", MAKE)):
+        (folder / name).parent.mkdir()
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    (folder / ".venv" / "bin" / "pytest").symlink_to("/bin/true")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("HEADGATE_REQUIRE")}
+    environment |= {"PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}", "FAILS": fails}
+    done = subprocess.run([folder / ".ci" / "run"], env=environment, cwd=folder, capture_output=True, text=True)
+    return (folder / "calls").read_text().splitlines(), done
+
+
+def test_the_landing_run_builds_every_program_and_requires_it_in_the_tests(tmp_path: Path) -> None:
+    calls, done = run_landing(tmp_path)
+    required = " ".join(sorted(f"HEADGATE_REQUIRE_{each.upper()}=1" for each in PROGRAMS))
+    assert [each.strip() for each in calls] == [
+        " ".join(PROGRAMS),
+        *(f"{target} {required}" for target in ("setup", "check", "test")),
+    ]
+    assert done.returncode == 0
+    assert re.fullmatch(r"\.ci/run: \d+ min \d+ s, exit status 0", done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("fails", [" ".join(PROGRAMS), "check", "test"])
+def test_a_landing_run_that_fails_prints_its_time_and_status(fails: str, tmp_path: Path) -> None:
+    calls, done = run_landing(tmp_path, fails)
+    assert calls[-1].startswith(fails)
+    assert done.returncode != 0
+    assert re.fullmatch(r"\.ci/run: \d+ min \d+ s, exit status [1-9]\d*", done.stdout.splitlines()[-1])

@@ -62,7 +62,7 @@ def test_changes_of_each_kind_of_code(source: str, expected: set[str]) -> None:
         "a = f'{b < c}'\n",
     ],
 )
-def test_what_is_not_executed_or_only_told_is_left_alone(source: str) -> None:
+def test_code_that_is_not_executed_or_only_logs_is_not_changed(source: str) -> None:
     assert changes(source) == set()
 
 
@@ -131,7 +131,7 @@ def test_a_seed_draws_the_same_places_again() -> None:
     ("change", "said"),
     [("assert price(5) == 4", "the tests fail without a change"), ("", "no unit test imports shop.pay")],
 )
-def test_tests_that_are_not_there_or_fail_already_are_told(shop: Path, change: str, said: str) -> None:
+def test_missing_or_failing_tests_are_reported(shop: Path, change: str, said: str) -> None:
     text = f"{TESTS}\n    {change}\n" if change else "def test_nothing():\n    pass\n"
     (shop / "tests" / "test_pay.py").write_text(text)
     ended = _sampled(shop, "--count", "1")
