@@ -1,7 +1,7 @@
-"""``python -m bench [NAME …]``: run all measurements, or those named; one alone may be given options of its own.
+"""``python -m bench [NAME …]``: runs all measurements, or the named ones; a single one may get its own options.
 
-The run refuses to start on a machine that is busy (`quiet.py`). Tables go to ``docs/benchmarks.md`` and are appended to
-``bench/history.jsonl`` (`history.py`), with what changed since the last run.
+The run does not start on a busy machine (`quiet.py`). Tables go to ``docs/benchmarks.md`` and are appended to
+``bench/history.jsonl`` (`history.py`), with the differences from the last run.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import platform
 import sys
 
 from bench import (
+    admission_reviews,
     apiserver,
     controllers,
     creates,
@@ -51,10 +52,12 @@ BENCHES = {
     "scheduler": scheduler.main,
     "gate": gate.main,
     "latency": latency.main,
+    "admission-reviews": admission_reviews.main,
     "workloads": workloads.main,
     "responsiveness": responsiveness.main,
 }
 WITH_OPTIONS = {
+    "admission-reviews": admission_reviews.main,
     "scheduler": scheduler.main,
     "gate": gate.main,
     "latency": latency.main,

@@ -1,6 +1,6 @@
-"""The embedded server beside a real kube-apiserver and an etcd that syncs: same client, same machine, in turns.
+"""The embedded server compared with a real kube-apiserver and an etcd that syncs: same client, same machine.
 
-Several rounds alternate between the two, so that a busy minute of the machine meets both. A rate is the median of the
+The rounds alternate between the two, so that other load on the machine affects both. A rate is the median of the
 rounds; CPU is the sum over them. Writes the table in ``docs/benchmarks.md``.
 """
 
@@ -24,7 +24,7 @@ from harness.real_server import HOW_TO_GET_THEM, RealServer, binaries
 
 ROUNDS: Final = 5
 CONNECTIONS: Final = 8
-CREATES: Final = 2000  # a round
+CREATES: Final = 2000  # in each round
 GETS: Final = 4000
 LISTED: Final = 10_000
 LISTS: Final = 5
@@ -49,7 +49,7 @@ POD: Final[dict[str, Any]] = {
 
 
 class Served(Protocol):
-    """A running server, as ``tests/harness`` starts them."""
+    """A running server, started by ``tests/harness``."""
 
     name: str
     url: str
@@ -60,7 +60,7 @@ class Served(Protocol):
 
 
 class Round(msgspec.Struct, frozen=True):
-    """One figure of one round, and what it cost."""
+    """One figure of one round, and its CPU time."""
 
     figure: float
     cpu_s: Mapping[str, float]
@@ -68,7 +68,7 @@ class Round(msgspec.Struct, frozen=True):
 
 
 Measure = Callable[[Target], Awaitable[tuple[float, int]]]
-"""Gives the figure, and how many things were done for it."""
+"""Returns the figure, and the number of operations that it is about."""
 
 
 async def _in_turns(servers: Sequence[Served], measure: Measure, rounds: int) -> dict[str, list[Round]]:
@@ -140,7 +140,8 @@ async def compressed_lists(target: Target) -> tuple[float, int]:
 
 
 async def deliveries(target: Target) -> tuple[float, int]:
-    """The 99th percentile of milliseconds from sending a create until each of the watchers has the event."""
+    """The 99th percentile, in milliseconds, of the time from a create request until each of the watchers has the
+    event."""
     sent: dict[bytes, float] = {}
     delays: list[float] = []
     everything = asyncio.get_running_loop().create_future()
@@ -210,10 +211,10 @@ class Comparison(msgspec.Struct, frozen=True):
     unit: str
     more_is_better: bool
     bar: float
-    """How many times the real server's figure ours must reach (or may, where less is better)."""
+    """The ratio to the figure of the real server: a minimum, or a maximum where less is better."""
     measure: Measure
     filled: bool = False
-    """Whether it needs the pods of a long list to be there."""
+    """Whether the pods of the long list must exist."""
 
 
 COMPARISONS: Final = (

@@ -1,9 +1,9 @@
 """A burst of pods in groups that are all admitted: how fast their gates are removed, compared with patches alone.
 
-The pods are there, gated, with quota for all of them, when the giver begins: it makes a Workload for each group, admits
-it and lifts the gates. Measured from the second in which the first Workload was admitted, by its own word, to the last
-gate that was seen to be lifted: all other admissions are within. The loop lifts as many gates of pods that nobody
-manages, on the same server in the same run, and decides nothing.
+The gated pods exist, with quota for all of them, when the quota manager starts: it creates a Workload for each group,
+admits it and removes the gates. The time is measured from the second in which the first Workload was admitted (its
+condition says so) to the last gate removal that the watch showed. The comparison is a loop that removes as many gates
+of pods without a queue, on the same server in the same run, and decides nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Object = dict[str, Any]
 SHARE: Final = Bar(0.6)
 GROUP: Final = 100
 _RAW: Final = "raw"
-_PATIENCE_S: Final = 1200.0
+_TIMEOUT_S: Final = 1200.0
 _LIFTED: Final = msgspec.json.encode(
     {"spec": {"schedulingGates": [{"$patch": "delete", "name": names.ADMISSION_GATE}]}}
 )
@@ -53,7 +53,7 @@ class Burst(msgspec.Struct, frozen=True):
 
 
 def _pod(number: int, namespace: str, queue: str) -> Object:
-    """Without a queue: nobody manages it."""
+    """Without a queue: no component manages the pod."""
     metadata: Object = {"name": f"pod-{number:05}", "namespace": namespace}
     if queue:
         labels = {names.QUEUE_NAME: queue, names.MANAGED: "true", names.POD_GROUP_NAME: f"group-{number // GROUP:03}"}
@@ -66,7 +66,7 @@ def _pod(number: int, namespace: str, queue: str) -> Object:
 
 
 class _Lifted:
-    """Pods whose gates were seen to be lifted."""
+    """Pods whose gates are removed, as the watch has shown."""
 
     def __init__(self, runner: Runner, namespace: str) -> None:
         self.names: Final[set[str]] = set()
@@ -123,7 +123,7 @@ async def _burst(place: Place, count: int) -> tuple[float, dict[str, float]]:
         ((_, queue),) = load.places
         lifted = _Lifted(runner, queue)
         cpu = Cpu(place.pids())
-        await runner.until(lambda: len(lifted.names) == count, _PATIENCE_S, f"not all of {count} gates were lifted")
+        await runner.until(lambda: len(lifted.names) == count, _TIMEOUT_S, f"not all of {count} gates were lifted")
         ended_s = time.time()
         lifted.task.cancel()
         took_s = ended_s - await _first_admission_s(runner, queue)
@@ -135,10 +135,10 @@ async def _burst(place: Place, count: int) -> tuple[float, dict[str, float]]:
 async def _first_admission_s(runner: Runner, namespace: str) -> float:
     response = await send(runner.transport, HTTPRequest("GET", WORKLOADS.collection_path(namespace)))
     found = (
-        seconds(told["lastTransitionTime"])
+        seconds(condition["lastTransitionTime"])
         for each in msgspec.json.decode(response.body)["items"]
-        for told in each["status"]["conditions"]
-        if told["type"] == ADMITTED
+        for condition in each["status"]["conditions"]
+        if condition["type"] == ADMITTED
     )
     return min(each_s for each_s in found if each_s is not None)
 

@@ -1,7 +1,7 @@
-"""One connection of the client's own (``headgate.http``), one request at a time, without the pool around it.
+"""One client connection (``headgate.http``) with one request at a time, without the connection pool.
 
-It costs little, because it shares the machine with the server it measures. The same code speaks to every server of a
-comparison.
+It uses little CPU, because it runs on the same machine as the measured server. All servers of a comparison are measured
+with the same code.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class Http:
-    """One connection; ``status`` is of the last answer."""
+    """One connection; ``status`` is that of the last response."""
 
     def __init__(self, line: HTTPClientConnection, place: ServerAddress, token: str) -> None:
         self._line = line
@@ -35,13 +35,14 @@ class Http:
         self.status = 0
 
     async def request(self, method: str, path: str, body: bytes = b"", fields: str = "") -> bytes:
-        """The body as it came, packed if it came packed. ``fields`` are header lines."""
+        """The body as received, still compressed if the server compressed it. ``fields`` are header lines."""
         response = await self._line.fetch(self._encode(method, path, body, fields))
         self.status = response.status
         return b"".join(response.parts)
 
     def watch(self, path: str, events: Callable[[bytes], None]) -> None:
-        """Call ``events`` with the bytes of a watch as they come; the connection serves nothing else from then on."""
+        """Calls ``events`` with the bytes of a watch as they arrive; the connection cannot be used for anything else
+        afterwards."""
 
         async def listen() -> None:
             await self._line.fetch_head(self._encode("GET", path, b"", ""))

@@ -1,7 +1,7 @@
 """Fills a real API server with nodes and pods for measurements of schedulers, reads the progress, and empties it.
 
-Whether all pods have a node is asked with lists of one item, so that the question costs the server little. Pods of one
-round are in one namespace, which is emptied after it; parked pods have a namespace of their own and stay.
+Lists of one item show whether all pods have a node, so that these requests cost the server little. The pods of a round
+are in one namespace, which is emptied afterwards; parked pods have another namespace and stay.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ PARKED: Final = "parked"
 GATE: Final = "bench.example/hold"
 _GLANCE_S: Final = 0.04
 _GLANCE_SHARE: Final = 0.02
-"""A question costs the server as much as a bind or two: the longer it takes, the less often it is asked."""
+"""A list request costs the server as much as one or two bindings: the longer a round takes, the less often it is
+sent."""
 _ALLOCATABLE: Final = {"cpu": "4", "memory": "32Gi", "pods": "110"}
 
 
 class Stuck(Exception):
-    """Something that was waited for did not happen in time."""
+    """An expected state was not reached in time."""
 
 
 class Cluster:
-    """Make it inside a running event loop."""
+    """Must be created inside a running event loop."""
 
     def __init__(self, server: RealServer) -> None:
         self.server = server
@@ -64,7 +65,7 @@ class Cluster:
         await self._remove(PARKED)
 
     async def each(self, numbers: Iterable[int], do: Callable[[int], Awaitable[None]]) -> None:
-        """With as many at once as there are connections."""
+        """Sends as many requests at once as there are connections."""
         left = iter(numbers)
 
         async def work() -> None:
@@ -93,11 +94,11 @@ class Cluster:
         return await self.until(one, limit_s, "no pod got a node")
 
     async def all_bound(self, limit_s: float) -> float:
-        """When every pod of the round had one."""
+        """When every pod of the round had a node."""
         return await self.until(lambda: self._none("spec.nodeName="), limit_s, "pods are left without a node")
 
     async def bound(self, count: int, limit_s: float) -> float:
-        """When so many pods had one."""
+        """When this number of pods had a node."""
 
         async def enough() -> bool:
             query = encode_query({"limit": str(count), "fieldSelector": "spec.nodeName!="})
@@ -118,7 +119,7 @@ class Cluster:
         return time.perf_counter()
 
     async def uids(self) -> dict[str, str]:
-        """Of the pods of the round, by name."""
+        """Pods of the round, by name."""
         response = await self._send(HTTPRequest("GET", PODS.collection_path(MEASURED), "", write_requests.ACCEPT))
         items = msgspec.json.decode(response.body)["items"]
         return {item["metadata"]["name"]: item["metadata"]["uid"] for item in items}

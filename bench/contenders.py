@@ -1,7 +1,7 @@
-"""The schedulers that are measured, as processes: kube-scheduler at its best, and ``headgate run``.
+"""The schedulers that are measured, as processes: kube-scheduler with high limits, and ``headgate run``.
 
-kube-scheduler's client may send 5,000 requests a second (it would send 50), it elects no leader and talks protobuf, as
-it does by default. Headgate runs with its defaults but for the election.
+kube-scheduler's client may send 5,000 requests per second (the default is 50), it elects no leader and uses protobuf,
+as by default. Headgate runs with its defaults, without leader election.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Contender(msgspec.Struct, frozen=True):
     serves: str
     """The ``schedulerName`` of its pods."""
     command: Callable[[Path, Path, Path], list[str]]
-    """From the folder of the real binaries, the kubeconfig, and a folder for files."""
+    """Arguments: the folder of the real binaries, the kubeconfig, and a folder for files."""
 
 
 def _kube_scheduler(programs: Path, kubeconfig: Path, folder: Path) -> list[str]:
@@ -71,7 +71,7 @@ def running(contender: Contender, programs: Path, kubeconfig: Path, folder: Path
 
 
 async def unless_it_ends(process: Process, waiting: Coroutine[Any, Any, float]) -> float:
-    """What is waited for; nobody waits for the work of a process that is gone."""
+    """The result of ``waiting``. Raises ``Stuck`` as soon as the process has ended."""
     task = asyncio.ensure_future(waiting)
     try:
         while not task.done():
@@ -84,11 +84,9 @@ async def unless_it_ends(process: Process, waiting: Coroutine[Any, Any, float]) 
 
 
 async def at_rest(process: Process, others: Collection[int], limit_s: float = 120.0) -> None:
-    """Until it does next to nothing for a while: its lists are read, or its Events written.
-
-    ``others`` are the processes that it may be waiting for. On a machine that is busy with other things a process that
-    uses no CPU is not at rest: it may just not be given any.
-    """
+    """Waits until the process uses almost no CPU for a while: its lists are read, or its Events written. ``others`` are
+    processes that it may wait for. On a busy machine a process that uses no CPU may only be waiting for a core; it then
+    does not count as idle."""
     deadline_s = time.perf_counter() + limit_s
     looks: deque[tuple[float, bool]] = deque(maxlen=round(_REST_WINDOW_S / _REST_GLANCE_S))
     while True:

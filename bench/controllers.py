@@ -1,7 +1,7 @@
-"""The cost of controllers, in process: creates beside them, watch events, deletion of owners and of namespaces.
+"""The cost of controllers, in process: creates while they run, watch events, deletion of owners and of namespaces.
 
-A family is one ConfigMap that owns pods; it goes in the foreground. CPU is the process's own, server and controllers
-together, so what controllers cost beside creates is the difference of the first two lines.
+An owner is one ConfigMap that owns pods; it is deleted in the foreground. CPU is that of this process, server and
+controllers together, so the cost of the controllers during creates is the difference of the first two rows.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ async def create_family(endpoint: APIServer) -> None:
 
 
 async def handle(endpoint: APIServer, accept: str, fields: tuple[str, ...]) -> float:
-    """CPU microseconds for one event, made by the server and read by the client."""
+    """CPU microseconds for one event, which the server makes and the client reads."""
     headers = {**HEADERS, "accept": accept}
     watch = await endpoint.answer(ServerRequest("GET", "/api/v1/pods", "watch=1&resourceVersion=1", headers))
     assert isinstance(watch, WatchCursor)
@@ -98,7 +98,7 @@ async def measure(with_controllers: bool) -> None:
                     ("fields picked from whole objects", "application/json", METADATA),
                     ("metadata views", PARTIAL, METADATA),
                 ):
-                    print(f"  hearing of a pod, {name:33} {await handle(endpoint, accept, fields):5.1f} µs CPU")
+                    print(f"  watch event of a pod, {name:33} {await handle(endpoint, accept, fields):5.1f} µs CPU")
                 return
             await tidy(endpoint)
             task.cancel()
@@ -111,7 +111,7 @@ async def tidy(endpoint: APIServer) -> None:
     await ask(endpoint, "DELETE", f"{MAPS}/owner", {"propagationPolicy": "Foreground"})
     await until_gone(endpoint, f"{MAPS}/owner")
     each = (time.process_time() - cpu) / COUNT * 1e6
-    print(f"  a family of {COUNT} goes in {time.perf_counter() - wall:.2f} s, {each:.0f} µs CPU each")
+    print(f"  {COUNT} pods of one owner are deleted in {time.perf_counter() - wall:.2f} s, {each:.0f} µs CPU each")
     for number in range(COUNT):
         await post(endpoint, MAPS, {"metadata": {"name": f"m{number}"}})
     wall, cpu = time.perf_counter(), time.process_time()

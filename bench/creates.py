@@ -1,6 +1,6 @@
 """Durable creates per second on the embedded server, in process: decode, default, admit, validate, commit.
 
-Several writers at once, because a commit is shared by whoever waits for it. CPU is the process's own, all threads.
+Several writers run at once, because concurrent writes share a commit. CPU is that of this process, all threads.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ async def server(folder: Path) -> AsyncIterator[APIServer]:
         features=FeatureGates(),
         users={"t": UserInfo("bench", ("system:masters",))},
         version={},
-        disabled_plugins=("ServiceAccount",),  # nothing here makes service accounts
+        disabled_plugins=("ServiceAccount",),  # no controller here creates service accounts
     )
     endpoint = APIServer(api)
     committer = Committer(store, journal, publish=endpoint.publish)
@@ -86,7 +86,7 @@ class Round(msgspec.Struct, frozen=True):
 
 
 async def measure(path: str, obj: dict[str, Any]) -> list[Round]:
-    """Creates per second and CPU each, in many short rounds."""
+    """Creates per second, and CPU for each, in many short rounds."""
     rounds: list[Round] = []
     with tempfile.TemporaryDirectory(prefix="headgate-bench-") as folder:
         async with server(Path(folder)) as endpoint:

@@ -1,9 +1,9 @@
-"""The pure cycle: placements a second on 5,000 nodes with twenty shapes, without a queue and without I/O.
+"""The scheduling cycle alone: placements per second on 5,000 nodes with twenty shapes, without a queue and without I/O.
 
-Shapes come in turn (every pod asks another question than the one before) and in runs (as replicas do). CPU time is what
-counts, in chunks: the machine may have other things to do. With ``percentageOfNodesToScore`` 0 a tenth of the nodes is
-looked at per pod, as kube-scheduler does by itself. Then pods whose node depends on pods elsewhere: each shape is an
-application whose pods are spread over zones and nodes, or keep away from each other.
+Shapes alternate (every pod has another shape than the pod before it) or come in runs (as replicas do). CPU time is
+measured in chunks, because the machine may have other load. With ``percentageOfNodesToScore`` 0 a tenth of the nodes is
+evaluated per pod, as in kube-scheduler. Then pods whose node depends on other pods: each shape is an application whose
+pods are spread over zones and nodes, or have anti-affinity to each other.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ HOSTNAME: Final = "kubernetes.io/hostname"
 
 Object = dict[str, Any]
 Specify = Callable[[Object], Object]
-"""What a pod specifies beyond its requests, given its labels."""
+"""What the spec of a pod has beyond its requests, given its labels."""
 
 
 def _node(number: int) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def _pod(number: int, shape: int, specify: Specify) -> Object:
 
 
 def _plain(labels: Object) -> Object:
-    """Every other application is bound to a zone."""
+    """Every second application must run in one zone."""
     shape = int(labels["app"].removeprefix("app-"))
     return {"nodeSelector": {ZONE: f"zone-{shape % ZONES}"}} if shape % 2 else {}
 
@@ -76,13 +76,13 @@ def _spread(*keys: str, how: str = "DoNotSchedule") -> Specify:
 
 
 def _apart(labels: Object) -> Object:
-    """One pod of an application per node."""
+    """At most one pod of an application per node."""
     terms = [{"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": labels}}]
     return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
 
 
 def _rather_apart(labels: Object) -> Object:
-    """Rather in a zone with fewer of them."""
+    """Prefers a zone with fewer pods of the application."""
     term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": labels}}
     wishes = [{"weight": 100, "podAffinityTerm": term}]
     return {"affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": wishes}}}
@@ -95,12 +95,12 @@ def _spread_and_apart(labels: Object) -> Object:
 class Scenario(msgspec.Struct, frozen=True):
     title: str
     run: int = 1
-    """Pods of one shape after the other."""
+    """The pods of one shape, then those of the next."""
     percentage: int = 100
     specify: Specify = _plain
     bar: int = BAR
     is_served: bool = False
-    """Each application has a service, so that its pods are spread by default."""
+    """Each application has a Service, so that its pods are spread by default."""
 
 
 SCENARIOS: Final = (

@@ -1,12 +1,12 @@
-"""How many workloads of Kueue's baseline load are evicted, by how long the server takes for a write.
+"""How many workloads of Kueue's baseline load are evicted, depending on how long the server takes for a write.
 
     make bench ARGS=evictions
 
-The engine of quota on a virtual clock: no server and no network, so the result is the same on every machine. All writes
-(creations, admissions, evictions, ends) go through one queue, and each takes the same time. As in the controller, so
-many decisions are on their way at a time, and the engine decides again when the others were sent. The faster writes
-are, the sooner a large workload is admitted after it came, and the more often smaller ones that filled the gap have to
-go.
+The quota engine runs on a virtual clock, without a server and without a network, so the result is the same on every
+machine. All writes (creations, admissions, evictions, ends) go through one queue, and each takes the same time. As in
+the controller, a limited number of decisions is in flight at a time, and the engine decides again when they have been
+sent. The faster the writes are, the sooner a large workload is admitted after its creation, and the more often smaller
+workloads that used the free quota are evicted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Object = dict[str, Any]
 TITLE: Final = "quota, evictions"
 _WRITES_MS: Final = (0.0, 1.0, 2.0, 2.5, 3.0, 4.0, 6.0)
 _SENT: Final = 32
-"""Decisions that are on their way to the server at a time."""
+"""The number of decisions that are in flight to the server at a time."""
 _START_S: Final = 1_700_000_000.0
 _HEADS: Final = ("a write takes", "wall time", "evictions", "mean wait of large ones")
 
@@ -45,8 +45,8 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class VirtualRun:
-    """A load from its first workload to its last end. ``write_s``: how long a write takes; ``sent``: how many decisions
-    are on their way at a time."""
+    """A load from its first workload to the end of its last. ``write_s``: how long a write takes; ``sent``: how many
+    decisions are in flight at a time."""
 
     def __init__(self, load: Load, write_s: float, sent: int = _SENT) -> None:
         self._load = load
@@ -62,7 +62,7 @@ class VirtualRun:
         self._revisions = count(1)
         self._objects: dict[str, Object] = {}
         self._runtimes = {each.name: each.runtime_s for each in load.classes}
-        self._running: dict[str, float] = {}  # since when
+        self._running: dict[str, float] = {}  # start times, by Workload
         self._asked_s: dict[str, float] = {}
         self._waits_s: dict[str, float] = {}
         self._evictions = 0
@@ -137,7 +137,7 @@ class VirtualRun:
     # -- what the engine asks for ------------------------------------------------------------------------------------
 
     def _perform(self, effects: Sequence[Effect]) -> None:
-        """Why a workload waits is not written: nothing follows from it here."""
+        """The reason why a workload waits is not written: nothing in this benchmark depends on it."""
         for effect in effects:
             if isinstance(effect, Admit | Evict):
                 self._write(partial(self._written, effect))
@@ -182,7 +182,7 @@ class VirtualRun:
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    """Cohorts share the server and nothing else: one of them is run, with its share of the server."""
+    """Cohorts share only the server: one cohort is run, with its share of the server."""
     share, one = BASELINE.cohorts, msgspec.structs.replace(BASELINE, cohorts=1)
     rows = []
     for write_ms in _WRITES_MS:

@@ -2,9 +2,9 @@
 
     make bench ARGS="gate --pods 10000 --rounds 5"
 
-``through``: single pods with annotation and gate are there when ``headgate run`` starts, and their queue has room for
-all; the raw limit is a loop that lifts a gate and then binds, in the same run. ``freed``: ten queues with room for one
-pod each are full, so many pods wait in them, and the ten that run are deleted at once. etcd does not fsync.
+``through``: single pods with annotation and gate exist when ``headgate run`` starts, and their queue has capacity for
+all; the raw limit is a loop that removes a gate and then binds, in the same run. ``freed``: ten queues with a capacity
+of one pod each are full, many pods wait in them, and the ten running pods are deleted at once. etcd does not fsync.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FREED: Final = 10
 SHARE: Final = standings.Bar(0.6)
 FIRST_BIND: Final = standings.Bar(1.0, at_least=False)
 _WARM_UP: Final = 500
-_PATIENCE_S: Final = 300.0
+_TIMEOUT_S: Final = 300.0
 
 
 def _queued(number: int, queue: str) -> dict[str, Any]:
@@ -76,8 +76,8 @@ async def through(place: Place) -> Round:
     await _make(cluster, range(place.pods), ["wide"])
     cpu, began_s = place.cpu(), time.perf_counter()
     with running(OURS, place.programs, place.kubeconfig(), place.folder) as process:
-        first_s = await unless_it_ends(process, cluster.first_bound(_PATIENCE_S))
-        last_s = await unless_it_ends(process, cluster.all_bound(_PATIENCE_S))
+        first_s = await unless_it_ends(process, cluster.first_bound(_TIMEOUT_S))
+        last_s = await unless_it_ends(process, cluster.all_bound(_TIMEOUT_S))
         work_us = place.per_pod({OURS.name: cpu_s(process.pid), **cpu.used_s()})
         await at_rest(process, place.servers())
         used = {OURS.name: cpu_s(process.pid), **cpu.used_s()}
@@ -86,12 +86,12 @@ async def through(place: Place) -> Round:
 
 
 async def freed(place: Place) -> tuple[float, float]:
-    """Seconds from the deletions until the first and until the last of the ten places is taken again."""
+    """Seconds from the deletions until the first and until the last of the ten queues has a bound pod again."""
     cluster = place.cluster
     queues = [f"narrow-{number}" for number in range(FREED)]
     with running(OURS, place.programs, place.kubeconfig(), place.folder) as process:
         await _make(cluster, range(FREED), queues)
-        await unless_it_ends(process, cluster.all_bound(_PATIENCE_S))
+        await unless_it_ends(process, cluster.all_bound(_TIMEOUT_S))
         await _make(cluster, range(FREED, FREED + place.pods), queues)
         await at_rest(process, place.servers())
         uids = await cluster.uids()
@@ -103,8 +103,8 @@ async def freed(place: Place) -> tuple[float, float]:
 
         began_s = time.perf_counter()
         await cluster.each(range(FREED), delete)
-        first_s = await unless_it_ends(process, cluster.first_bound(_PATIENCE_S))
-        last_s = await unless_it_ends(process, cluster.bound(FREED, _PATIENCE_S))
+        first_s = await unless_it_ends(process, cluster.first_bound(_TIMEOUT_S))
+        last_s = await unless_it_ends(process, cluster.bound(FREED, _TIMEOUT_S))
     await cluster.empty()
     return first_s - began_s, last_s - began_s
 
@@ -130,7 +130,7 @@ async def measure(pods: int, wanted: int, folder: Path, programs: Path) -> list[
         server.stop()
     raw, ours = found[standings.RAW], found[OURS.name]
     share = statistics.median(mine.rate / its.rate for mine, its in zip(ours, raw, strict=True))
-    middle = {who: statistics.median(each.rate for each in taken) for who, taken in found.items()}
+    middle = {name: statistics.median(each.rate for each in taken) for name, taken in found.items()}
     first_s, last_s = (statistics.median(each) for each in zip(*waits, strict=True))
     own_us = statistics.median(each.cpu_us[OURS.name] for each in ours)
     return [

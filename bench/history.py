@@ -1,7 +1,7 @@
 """``bench/history.jsonl``: every measured table, one per line, and the differences of a new table from the last.
 
-A line has the time, the commit (and whether the tree had changes beside it), the machine, how many cores others kept
-busy, the name of the table, and its rows as they stand in ``docs/benchmarks.md``. Cells that begin with a number are
+A line has the time, the commit (and whether the tree had other changes), the machine, how many cores other processes
+used, the name of the table, and its rows as they are in ``docs/benchmarks.md``. Cells that begin with a number are
 compared by that number.
 """
 
@@ -26,7 +26,7 @@ class Entry(msgspec.Struct, frozen=True):
     time: str
     commit: str
     changed: bool
-    """Whether files of the tree were not as in the commit."""
+    """Whether files of the tree differ from the commit."""
     python: str
     cpus: int
     busy_cores: float | None
@@ -36,7 +36,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def entry(name: str, lines: Sequence[str], busy_cores: float | None) -> Entry:
-    """From the lines of a Markdown table."""
+    """Parses the lines of a Markdown table."""
     cells = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines if line.startswith("|")]
     return Entry(
         time=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -51,8 +51,8 @@ def entry(name: str, lines: Sequence[str], busy_cores: float | None) -> Entry:
     )
 
 
-def append(new: Entry, file: Path = FILE) -> Entry | None:
-    """Writes it down; the last one of the same name, if there is one."""
+def append(new: Entry, file: Path) -> Entry | None:
+    """Appends the table. Returns the last one of the same name, if there is one."""
     last = next((each for each in reversed(list(read(file))) if each.name == new.name), None)
     with file.open("ab") as history:
         history.write(msgspec.json.encode(new) + b"\n")
@@ -66,7 +66,7 @@ def read(file: Path = FILE) -> Iterator[Entry]:
 
 
 def changes(last: Entry, new: Entry) -> list[str]:
-    """What is different, in lines: cells of the same row and column whose numbers have the same unit."""
+    """The differences, as lines: cells of the same row and column whose numbers have the same unit."""
     before = {(_label(row), head): cell for row in last.rows for head, cell in zip(last.heads, row, strict=False)}
     lines = []
     for row in new.rows:
@@ -79,7 +79,7 @@ def changes(last: Entry, new: Entry) -> list[str]:
 
 
 def _label(row: Sequence[str]) -> str:
-    """The first cell, and the second where that is a name, too."""
+    """The first cell, and also the second if it is a name."""
     return ", ".join(row[:2] if len(row) > 1 and row[1] and not _NUMBER.match(row[1]) else row[:1])
 
 

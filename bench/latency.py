@@ -2,8 +2,8 @@
 
     make bench ARGS="latency --pods 300"
 
-Gated and ungated pods take turns; ``headgate run`` is at rest when one comes, its queue has room and so have the nodes.
-Measured from the request that creates the pod until a watch shows the node. etcd does not fsync.
+Gated and ungated pods alternate. ``headgate run`` is idle when a pod is created, and its queue and the nodes have free
+capacity. Measured from the request that creates the pod until a watch shows the node. etcd does not fsync.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NODES: Final = 20
 BAR: Final = standings.Bar(2.0, at_least=False)
 _PODS: Final = "/api/v1/namespaces/default/pods"
 _WARM_UP: Final = 20
-_PATIENCE_S: Final = 60.0
+_TIMEOUT_S: Final = 60.0
 
 
 def _pod(number: int, *, gated: bool) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def measure(server: Server, folder: Path, pods: int) -> list[str]:
     took_s: dict[bool, list[float]] = {True: [], False: []}
     scheduler = SchedulerProcess(server, folder / "run.log", "--no-leader-elect")
     try:
-        watch = server.watch(f"{_PODS}?watch=1&resourceVersion={begin}&timeoutSeconds=3600", timeout_s=_PATIENCE_S)
+        watch = server.watch(f"{_PODS}?watch=1&resourceVersion={begin}&timeoutSeconds=3600", timeout_s=_TIMEOUT_S)
         try:
             for number in range(_WARM_UP + 2 * pods):
                 gated = number % 2 == 0

@@ -1,8 +1,8 @@
 """The raw limit of the API server: a loop that only binds, and one that removes a gate and then binds.
 
-The loop decides nothing, watches nothing and tells no Events. What a scheduler reaches of it is its share of what is
-possible on this machine. ``python -m bench.limits KUBECONFIG COUNT`` is the process that lifts the gates of pods from
-outside while a scheduler is measured: it says ``ready``, waits for a line, and goes.
+The loop decides nothing, watches nothing and emits no Events. The rate of a scheduler is compared with this largest
+possible rate on the machine. ``python -m bench.limits KUBECONFIG COUNT`` is the process that removes the gates of pods
+while a scheduler is measured: it prints ``ready``, waits for a line on standard input, and begins.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Bare Workloads for Kueue's queues, as the generator of Kueue's own scheduler benchmark makes them.
+"""Workloads without jobs for Kueue's queues, as the generator of Kueue's own scheduler benchmark makes them.
 
-Cohorts of queues that lend each other everything, and in every queue three classes of Workloads that come one after
-another, each class at its own pace: small ones often, large ones seldom. A class says how long its Workloads run, how
-much they ask for, and who goes first. Values and objects only; ``running.py`` creates and finishes them.
+There are cohorts of queues that lend each other all their quota, and in every queue three classes of Workloads, each
+created at its own interval: small ones often, large ones rarely. A class says how long its Workloads run, how much they
+request, and their priority. This module has values and objects only; ``running.py`` creates and finishes them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Class(msgspec.Struct, frozen=True):
 class Load(msgspec.Struct, frozen=True):
     cohorts: int
     queues: int
-    """In each cohort."""
+    """Queues in each cohort."""
     quota: int
     borrowing: int | None
     classes: tuple[Class, ...]
@@ -54,7 +54,7 @@ class Load(msgspec.Struct, frozen=True):
 
     @property
     def floor_s(self) -> float:
-        """How long it takes if no quota is ever unused and everything is there at once."""
+        """How long the load takes if all quota is always used and all Workloads exist from the beginning."""
         work = self.queues * sum(each.count * each.cpu * each.runtime_s for each in self.classes)
         return work / (self.queues * self.quota)
 
@@ -88,7 +88,7 @@ LARGE_SCALE: Final = Load(
 
 
 def plenty(count: int, queues: int = 30) -> Load:
-    """Quota for everybody."""
+    """Quota for all Workloads."""
     return Load(1, queues, count, None, (Class("small", count // queues, 0.0, 0.0, 1, 50),))
 
 
@@ -130,7 +130,7 @@ def workload(one: Class, queue: str, number: int) -> Object:
 
 
 def workloads(load: Load) -> Iterator[Object]:
-    """All of them, class by class, the queues in turn."""
+    """All Workloads, class by class, alternating between the queues."""
     for one in load.classes:
         for number in range(one.count):
             for _, queue in load.places:

@@ -1,6 +1,6 @@
 """The cost of metrics: an observation and a page, compared with prometheus-client, and all metrics of one bound pod.
 
-Rounds alternate and the median of each counts, so that a busy moment of the machine meets both.
+Rounds alternate, and the median of each is used, so that other load on the machine affects both.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def main() -> None:
     rows = [[f"an observation, {name}", f"{cost_s * 1e9:.0f} ns"] for name, cost_s in _middle(one, COUNT).items()]
     for name, cost_s in _middle(pages, PAGES).items():
         rows.append([f"a page with {GATES} gates, {name}", f"{cost_s * 1e3:.1f} ms"])
-    told = _middle({"all": _one_pod(metrics)}, COUNT)["all"]
-    rows.append([f"all that is told of one pod, {PLUGINS} plugins asked", f"{told * 1e6:.1f} µs"])
+    found = _middle({"all": _one_pod(metrics)}, COUNT)["all"]
+    rows.append([f"all metrics of one pod, {PLUGINS} plugins asked", f"{found * 1e6:.1f} µs"])
     for what, figure in rows:
         print(f"  {what:52} {figure:>12}")
     report.record("metrics", report.table(("what", "CPU"), rows))

@@ -1,8 +1,9 @@
 """The cost of pending Workloads: one admission with few and with many pending, in process.
 
-Full queues; each step a Workload that holds quota finishes, another comes and waits, and the place is given to whoever
-is next. Once through the engine alone, once through the controller, whose writes are answered as a server would, with
-the statuses of the queues among them. In turns; the median of many rounds of CPU time counts.
+The queues are full. In each step a Workload that holds quota finishes, another one is created and waits, and the next
+Workload of the queue is admitted. This is measured with the engine alone, and with the controller, whose writes (the
+statuses of the queues included) get the responses that a server would send. Rounds alternate; the result is the median
+of the CPU time of many rounds.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _START_S: Final = 1_700_000_000.0
 
 
 class Server:
-    """What was written last, by collection and key; ``admitted``: Workloads that got quota, in order."""
+    """The last written objects, by collection and key; ``admitted``: Workloads that got quota, in order."""
 
     def __init__(self) -> None:
         self._revision = 0
@@ -55,7 +56,7 @@ class Server:
         return kept
 
     def patch(self, resource: APIResource, key: str, body: Object) -> Object:
-        """Of metadata and status nothing but the topmost fields is merged: no writer here changes less."""
+        """Only the top-level fields of metadata and status are merged: no writer here changes less than that."""
         known = self.objects[resource, key]
         if resource == WORKLOADS and (body.get("status") or {}).get("admission"):
             self.admitted.append(key)
@@ -64,7 +65,7 @@ class Server:
 
 
 class QuotaManager(Protocol):
-    """Whoever gives quota: hears of an object, or that a Workload is gone, and decides and writes."""
+    """The measured quota manager: receives objects and deletions of Workloads, decides and writes."""
 
     def handle(self, resource: APIResource, obj: Object, now_s: float) -> None: ...
 
@@ -74,7 +75,7 @@ class QuotaManager(Protocol):
 
 
 class EngineAlone:
-    """The engine alone: what it decides is in the API at once."""
+    """The engine alone: its decisions are in the API at once."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -107,7 +108,7 @@ class EngineAlone:
 
 
 class Served:
-    """The controller, with its own writes answered at once; Events go nowhere."""
+    """The controller, whose writes get a response at once; Events are dropped."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -122,7 +123,7 @@ class Served:
         self._wake(self._quota.removed(WORKLOADS, namespace, name, "", now_s))
 
     def decide(self, now_s: float) -> None:
-        """Reports of queues come after everything else, as they do when they wait for a moment."""
+        """Statuses of queues are written after everything else, as in the runtime, which delays them."""
         while self._due:
             key = next(iter(self._due))
             del self._due[key]
@@ -150,7 +151,7 @@ class Served:
 
 
 class Stage:
-    """Full queues with so many behind them."""
+    """Full queues with this number of pending Workloads."""
 
     def __init__(self, make: Callable[[Server], QuotaManager], load: Load, count: int) -> None:
         self._load = load
@@ -165,7 +166,7 @@ class Stage:
         self._manager.decide(self._now_s)
 
     def step(self) -> None:
-        """Workloads finish and others come until somebody gets quota."""
+        """Workloads finish and others are created until one gets quota."""
         self._now_s += 0.01
         while True:
             before = len(self._server.admitted)
@@ -204,7 +205,7 @@ class Stage:
 
 
 def load_of(cohorts: int, queues: int) -> Load:
-    """Workloads of twenty kinds: asks of one to four, and two priorities."""
+    """Workloads of twenty shapes: requests of one to four, and two priorities."""
     kinds = tuple(Class(f"kind-{each:02}", 0, 0.0, 0.0, 1 + each % 4, 100) for each in range(_KINDS))
     return Load(cohorts, queues, 8, None, kinds)
 

@@ -13,7 +13,7 @@ def cpu_s(pid: int) -> float:
 
 
 def is_runnable(pid: int) -> bool:
-    """Whether any of its threads runs, or would if it were given a core."""
+    """Whether any of its threads runs, or waits for a core."""
     states = (_read_stat(task) for task in Path(f"/proc/{pid}/task").iterdir())
     return any(fields[0] == "R" for fields in states if fields)
 
@@ -22,7 +22,7 @@ def _read_stat(task: Path) -> list[str]:
     try:
         return (task / "stat").read_text().rsplit(")", 1)[1].split()
     except OSError:
-        return []  # it ended meanwhile
+        return []  # it ended in the meantime
 
 
 def resident_bytes(pid: int) -> int:
@@ -30,7 +30,7 @@ def resident_bytes(pid: int) -> int:
 
 
 class Cpu:
-    """CPU seconds of some processes since it was made."""
+    """The CPU seconds of several processes since this object was created."""
 
     def __init__(self, pids: Mapping[str, int]) -> None:
         self._pids = pids

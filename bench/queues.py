@@ -1,8 +1,8 @@
 """The cost of parked pods for the queues: one admission at depth 5 with few and with many, and the memory of each.
 
-A full tree of five levels; pods of twenty kinds of ask wait in its leaves. Each round a pod that runs goes away, and
-the admission step fills its place. Measured in turns with few and with many parked; the median of many rounds of CPU
-time counts.
+A full tree of five levels; pods with twenty different requests wait in its leaves. In each round a running pod is
+deleted, and the admission step grants its capacity to another one. Rounds with few and with many parked pods alternate;
+the result is the median of the CPU time of many rounds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ADMISSIONS: Final = 100
 
 
 def _queue(name: str, parent: str, cpu: int) -> dict[str, Any]:
-    # Memory is limited, if widely: asks that differ only in what nobody limits would be of one kind.
+    # Memory has a high limit: requests that differ only in a resource without a limit would have one shape.
     limits = {"cpu": str(cpu), "memory": "1Pi"}
     spec = {"parent": parent, "capability": limits, "deserved": {"cpu": str(max(cpu // 2, 1))}}
     return {"metadata": {"name": name}, "spec": spec, "status": {"state": "Open"}}
@@ -45,7 +45,7 @@ def _task(number: int) -> TaskInfo:
 
 
 class Parked:
-    """Queues that are full, with so many pods parked in them, and what each takes in memory."""
+    """Full queues with this number of parked pods, and the memory of each."""
 
     def __init__(self, count: int) -> None:
         self.queues = QueueEngine()
@@ -67,7 +67,7 @@ class Parked:
         self.granted = [uid for grant in self.queues.admit(0.0, count) for uid in grant.uids]
 
     def admit_one(self) -> None:
-        """A pod goes, another comes and parks, and the place is given to whoever is next."""
+        """A pod ends, another one is created and parked, and the next pod gets the capacity."""
         self.queues.task_removed(self.granted.pop(0))
         self.queues.task_applied(_task(self.next))
         self.next += 1

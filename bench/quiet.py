@@ -10,8 +10,8 @@ from typing import Final
 STAT: Final = Path("/proc/stat")
 WINDOW_S: Final = 3.0
 LIMIT_CORES: Final = 0.2
-"""A core that is a fifth taken by others changes a rate by a tenth where two are compared on two cores."""
-_IDLE: Final = slice(3, 5)  # idle, and waiting for a disk
+"""If other processes use a fifth of a core, a rate changes by a tenth when two processes are compared on two cores."""
+_IDLE: Final = slice(3, 5)  # idle, and waiting for I/O
 ANYWAY: Final = "HEADGATE_BENCH_ANYWAY"
 
 
@@ -33,7 +33,7 @@ def busy_cores(window_s: float = WINDOW_S) -> float:
 
 
 def check(cores: float, *, anyway: bool) -> str:
-    """A sentence about the machine; raises where others are at work, unless figures are wanted anyway."""
+    """A sentence about the machine. Raises if other processes use it, unless figures are wanted anyway."""
     found = f"other processes keep {cores:.2f} of {os.cpu_count()} cores busy (limit {LIMIT_CORES:g})"
     if cores <= LIMIT_CORES:
         return f"quiet: {found}"

@@ -2,11 +2,11 @@
 
     make bench ARGS="quota --cases plenty,baseline --on embedded,real --scale 1"
 
-``plenty``: quota for everybody; so many Workloads are there when the giver begins. Beside it, on the same server in the
-same round, the raw limit: a loop that decides nothing writes the same statuses. ``baseline``: the load of Kueue's own
+``plenty``: quota for all Workloads, which exist when the quota manager starts. The raw limit is measured on the same
+server in the same round: a loop that decides nothing writes the same statuses. ``baseline``: the load of Kueue's own
 scheduler benchmark (``loads.py``), from its first Workload until the last one is finished. ``burst``: the gates of many
-admitted pods (``burst.py``). ``pending``: one admission in process, with few and with many that wait. etcd does not
-fsync, the embedded server does.
+admitted pods (``burst.py``). ``pending``: one admission in process, with few and with many pending Workloads. etcd does
+not fsync, the embedded server does.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ Object = dict[str, Any]
 RATE_BAR: Final = 200.0
 SHARE: Final = Bar(0.6)
 KUEUE_S: Final = 371.0
-"""What minimalkueue takes for the baseline."""
+"""How long minimalkueue takes for the baseline."""
 BASELINE_BAR_S: Final = KUEUE_S / 3
-_PATIENCE_S: Final = 1200.0
+_TIMEOUT_S: Final = 1200.0
 
 
 class Flood(msgspec.Struct, frozen=True):
@@ -64,7 +64,7 @@ class Run(msgspec.Struct, frozen=True):
 
 
 async def _raw(place: Place, load: Load) -> tuple[float, dict[str, float]]:
-    """Statuses per second that a loop writes which decides nothing, and what one costs whom."""
+    """Statuses per second written by a loop that decides nothing, and the CPU time of each process for one."""
     runner = Runner(place.kubeconfig, load, finishes=False)
     try:
         await runner.furnish()
@@ -91,7 +91,7 @@ async def _raw(place: Place, load: Load) -> tuple[float, dict[str, float]]:
 
 
 def _admitted(workload: Object) -> bytes:
-    """What the status of a Workload says when it is admitted."""
+    """The status of an admitted Workload."""
     queue, now = workload["metadata"]["namespace"], format_time(time.time())
     requests = workload["spec"]["podSets"][0]["template"]["spec"]["containers"][0]["resources"]["requests"]
     given = {"name": "main", "flavors": {"cpu": FLAVOR}, "resourceUsage": requests, "count": 1}
@@ -110,9 +110,9 @@ async def _flood(place: Place, load: Load) -> tuple[float, dict[str, float]]:
     try:
         runner.listen()
         admitted = runner.diary.admitted_s
-        await runner.until(lambda: len(admitted) > 0, _PATIENCE_S, "nobody was admitted")
+        await runner.until(lambda: len(admitted) > 0, _TIMEOUT_S, "no Workload was admitted")
         cpu, before = Cpu(place.pids()), len(admitted)
-        await runner.until(lambda: len(admitted) == load.total, _PATIENCE_S, f"not all of {load.total} were admitted")
+        await runner.until(lambda: len(admitted) == load.total, _TIMEOUT_S, f"not all of {load.total} were admitted")
         count = load.total - before
         return runner.diary.rate(), {name: each / count * 1e6 for name, each in cpu.used_s().items()}
     finally:
@@ -140,11 +140,11 @@ async def _run(place: Place, load: Load) -> Run:
     runner = Runner(place.kubeconfig, load)
     try:
         runner.listen()
-        await runner.until(lambda: runner.diary.listened_s > 0, _PATIENCE_S, "Workloads cannot be listed")
+        await runner.until(lambda: runner.diary.listened_s > 0, _TIMEOUT_S, "Workloads cannot be listed")
         cpu, began_s = Cpu(place.pids()), time.perf_counter()
         await runner.create_in_time()
         finished = runner.diary.finished
-        ended_s = await runner.until(lambda: len(finished) == load.total, _PATIENCE_S, "not all were finished")
+        ended_s = await runner.until(lambda: len(finished) == load.total, _TIMEOUT_S, "not all were finished")
         waits_s = {name: statistics.mean(each) for name, each in runner.diary.waits_s().items()}
         wall_s = ended_s - began_s
         return Run(wall_s, load.total / wall_s, waits_s, runner.diary.evictions, cpu.used_s())
@@ -161,10 +161,10 @@ def take_run(manager: QuotaManager, load: Load, folder: Path, programs: Path) ->
 
 
 def _plenty_rows(
-    givers: Sequence[QuotaManager], count: int, queues: int, folder: Path, programs: Path
+    managers: Sequence[QuotaManager], count: int, queues: int, folder: Path, programs: Path
 ) -> list[list[str]]:
     rows, load = [], plenty(count, queues)
-    for manager in givers:
+    for manager in managers:
         found = take_flood(manager, load, folder / f"plenty-{manager.name}", programs)
         share = SHARE.said(found.rate / found.raw) if manager.name == "real" else f"{found.rate / found.raw:.2f}×"
         bar = "" if manager.name != "embedded" else f" (bar ≥ {RATE_BAR:.0f}/s{_missed(found.rate >= RATE_BAR)})"
@@ -175,10 +175,10 @@ def _plenty_rows(
 
 
 def _baseline_rows(
-    givers: Sequence[QuotaManager], load: Load, title: str, folder: Path, programs: Path
+    managers: Sequence[QuotaManager], load: Load, title: str, folder: Path, programs: Path
 ) -> list[list[str]]:
     rows = []
-    for manager in givers:
+    for manager in managers:
         found = take_run(manager, load, folder / f"{title}-{manager.name}", programs)
         waits = ", ".join(f"{name} {found.waits_s[name]:.1f} s" for name in ("large", "medium", "small"))
         bar = ""
@@ -190,9 +190,9 @@ def _baseline_rows(
     return rows
 
 
-def _burst_rows(givers: Sequence[QuotaManager], count: int, folder: Path, programs: Path) -> list[list[str]]:
+def _burst_rows(managers: Sequence[QuotaManager], count: int, folder: Path, programs: Path) -> list[list[str]]:
     rows = []
-    for manager in givers:
+    for manager in managers:
         found = burst.take(manager, count, folder / f"burst-{manager.name}", programs)
         share = burst.SHARE.said(found.rate / found.raw)
         rows.append([manager.name, f"{count:,}", f"{found.rate:,.0f}/s", f"{found.raw:,.0f}/s", share])
@@ -223,7 +223,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--pods", type=int, default=10_000, help=f"of the burst, in groups of {burst.GROUP}")
     parser.add_argument("--scale", type=float, default=1.0, help="of the baseline's counts")
     given = parser.parse_args(arguments)
-    cases, givers = given.cases.split(","), [QUOTA_MANAGERS[name] for name in given.on.split(",")]
+    cases, managers = given.cases.split(","), [QUOTA_MANAGERS[name] for name in given.on.split(",")]
     if "pending" in cases:
         report.write("quota, pending", pending.measure())
     programs = binaries()
@@ -233,13 +233,13 @@ def main(arguments: Sequence[str] = ()) -> None:
     with tempfile.TemporaryDirectory(prefix="headgate-bench-") as name:
         folder = Path(name)
         if "plenty" in cases:
-            rows = _plenty_rows(givers, given.count, given.queues, folder, programs)
+            rows = _plenty_rows(managers, given.count, given.queues, folder, programs)
             report.write("quota, plenty", report.table(_PLENTY_HEADS, rows))
         if "burst" in cases:
-            rows = _burst_rows(givers, given.pods, folder, programs)
+            rows = _burst_rows(managers, given.pods, folder, programs)
             report.write("quota, burst", report.table(_BURST_HEADS, rows))
         for title, load in (("baseline", BASELINE), ("large-scale", LARGE_SCALE)):
             if title in cases:
-                rows = _baseline_rows(givers, load.scaled(given.scale), title, folder, programs)
+                rows = _baseline_rows(managers, load.scaled(given.scale), title, folder, programs)
                 if given.scale == 1:
                     report.write(f"quota, {title}", report.table(_RUN_HEADS, rows))

@@ -1,8 +1,8 @@
-"""The quota managers of a benchmark: Headgate in the embedded server, Headgate beside a real kube-apiserver,
-and Kueue's minimalkueue beside one.
+"""The quota managers of a benchmark: Headgate in the embedded server, Headgate with a real kube-apiserver, and Kueue's
+minimalkueue with one.
 
-A place starts without its giver, so that there is something to give when it begins. minimalkueue is Kueue's scheduler
-and core controllers without webhooks and jobs; its client is limited to 50 requests a second by its own code.
+The server starts without the quota manager, so that Workloads exist when the manager starts. minimalkueue is Kueue's
+scheduler and core controllers without webhooks and jobs; its own code limits its client to 50 requests per second.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from harness.real_server import RealServer
 from harness.server import Server
 
 Command = Callable[[str, str], list[str]]
-"""From a kubeconfig and the components."""
+"""Arguments: a kubeconfig and the components."""
 
 QUOTA: Final = "quota"
 _FLAGS: Final = (
@@ -32,7 +32,7 @@ _FLAGS: Final = (
 
 
 class Place(Protocol):
-    """An API server, and who gives quota on it once he was told to begin."""
+    """An API server, and the quota manager that starts on it when the benchmark says so."""
 
     def begin(self, components: str = QUOTA) -> None: ...
 
@@ -45,7 +45,7 @@ class Place(Protocol):
 
 
 class Embedded:
-    """Server and giver are one process: it starts anew with the giver in it."""
+    """Server and quota manager are one process: it is started again with the quota manager in it."""
 
     def __init__(self, folder: Path, programs: Path) -> None:
         self._server = EmbeddedServer(folder, programs / "kubectl")
@@ -66,7 +66,7 @@ class Embedded:
 
 
 class Beside:
-    """A real kube-apiserver, and a process beside it."""
+    """A real kube-apiserver, and a quota manager as a separate process."""
 
     def __init__(self, folder: Path, programs: Path, command: Command, define: Callable[[Server], None]) -> None:
         self._folder = folder
@@ -76,7 +76,7 @@ class Beside:
         define(self._server)
 
     def begin(self, components: str = QUOTA) -> None:
-        self._manager = Process(self._command(self.kubeconfig, components), self._folder / "giver.log")
+        self._manager = Process(self._command(self.kubeconfig, components), self._folder / "quota-manager.log")
 
     @property
     def kubeconfig(self) -> str:
@@ -116,7 +116,7 @@ def _kueue() -> Path:
 class QuotaManager(msgspec.Struct, frozen=True):
     name: str
     open: Callable[[Path, Path], Place]
-    """From a folder for its files and the folder of the real binaries."""
+    """Arguments: a folder for its files and the folder of the real binaries."""
 
 
 def _beside(command: Command, define: Callable[[Server], None]) -> Callable[[Path, Path], Place]:

@@ -1,7 +1,7 @@
 """Results as text: progress lines, and tables for ``docs/benchmarks.md``.
 
-The file's prose is written by hand; each table stands between two marks that name it, and only what is between them is
-replaced.
+The text of the page is written by hand. Each table is between two marks that name it, and only the lines between them
+are replaced.
 """
 
 from __future__ import annotations
@@ -96,21 +96,21 @@ _busy_cores: list[float] = []
 
 
 def busy(cores: float) -> None:
-    """What `quiet` found before the first measurement; it goes into every line of the history."""
+    """The result of `quiet` before the first measurement; it is part of every line of the history."""
     _busy_cores[:] = [cores]
 
 
 def record(name: str, lines: Sequence[str]) -> None:
     """Appends the table to ``bench/history.jsonl`` and prints how it differs from the last one."""
     new = history.entry(name, lines, _busy_cores[0] if _busy_cores else None)
-    last = history.append(new)
+    last = history.append(new, history.FILE)
     if last is not None:
         print(f"{name}, since {last.commit} of {last.time}:")
         print("\n".join(f"  {each}" for each in history.changes(last, new)) or "  no figure changed")
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """On uvloop, where there is one: the client is to cost little."""
+    """Uses uvloop if it is installed, because the client should use little CPU."""
     try:
         import uvloop
     except ImportError:

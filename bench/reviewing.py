@@ -1,6 +1,6 @@
-"""The webhook server in a process of its own, to measure its reviews. ``python -m bench.reviewing``
+"""The webhook server in a separate process, to measure its reviews. ``python -m bench.reviewing``
 
-It prints its port and its CA bundle as JSON, and then its seconds of CPU for each line that it reads.
+It prints its port and its CA bundle as JSON, and then its CPU seconds for each line that it reads.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One round of each kind: pods are created, a scheduler binds them, the times are recorded, and the pods are deleted.
 
-Schedulers are processes that start for their round and end with it. ``plain``: the pods are there before the scheduler
-starts. ``warm``: it has read everything and is at rest when the pods come, so its CPU time is what they cost it and
-nothing else. ``ungate``: it has them parked and is at rest when patchers begin.
+A scheduler is a process that starts for its round and ends with it. ``plain``: the pods exist before the scheduler
+starts. ``warm``: the scheduler has read everything and is idle when the pods are created, so its CPU time is the cost
+of these pods and nothing else. ``ungate``: the pods are parked and the scheduler is idle when their gates are removed.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from bench.cluster import Cluster
 from bench.contenders import Contender, at_rest, running, unless_it_ends
 from bench.process import Cpu, cpu_s
 
-PATIENCE_S: Final = 180.0
+TIMEOUT_S: Final = 180.0
 
 
 class Round(msgspec.Struct, frozen=True):
-    """``rate``: pods a second, from the first bind (or patch) to the last bind; ``whole_rate``: from the start of the
-    process. ``cpu_us``: per pod, by process, until all is at rest again; ``work_us``: the same from the first bind (or
-    patch) to the last. Where all cores are busy its sum decides the rate, and others on the machine disturb it less."""
+    """``rate``: pods per second, from the first bind (or patch) to the last bind; ``whole_rate``: from the start of the
+    process. ``cpu_us``: per pod, by process, until all processes are idle again; ``work_us``: the same from the first
+    bind (or patch) to the last. Where all cores are busy, the sum of ``work_us`` determines the rate, and other load on
+    the machine changes it less."""
 
     rate: float
     whole_rate: float
@@ -37,7 +38,7 @@ class Round(msgspec.Struct, frozen=True):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where rounds happen."""
+    """The cluster in which rounds are run."""
 
     cluster: Cluster
     programs: Path
@@ -60,7 +61,7 @@ class Place(msgspec.Struct, frozen=True):
 
 async def raw(place: Place, *, lift: bool) -> Round:
     cluster = place.cluster
-    await cluster.make_pods(place.pods, "nobody", gated=lift)
+    await cluster.make_pods(place.pods, "no-scheduler", gated=lift)
     uids = await cluster.uids()
     cpu, own_s, began_s = place.cpu(), time.process_time(), time.perf_counter()
     await limits.bind_all(cluster, place.nodes, uids, lift=lift)
@@ -75,9 +76,9 @@ async def plain(place: Place, contender: Contender) -> Round:
     await cluster.make_pods(place.pods, contender.serves)
     cpu, began_s = place.cpu(), time.perf_counter()
     with running(contender, place.programs, place.kubeconfig(), place.folder) as process:
-        first_s = await unless_it_ends(process, cluster.first_bound(PATIENCE_S))
+        first_s = await unless_it_ends(process, cluster.first_bound(TIMEOUT_S))
         working, before_s = place.cpu(), cpu_s(process.pid)
-        last_s = await unless_it_ends(process, cluster.all_bound(PATIENCE_S))
+        last_s = await unless_it_ends(process, cluster.all_bound(TIMEOUT_S))
         work_us = place.per_pod({contender.name: cpu_s(process.pid) - before_s, **working.used_s()})
         await at_rest(process, place.servers())
         used = {contender.name: cpu_s(process.pid), **cpu.used_s()}
@@ -91,7 +92,7 @@ async def warm(place: Place, contender: Contender) -> Round:
         await at_rest(process, place.servers())
         cpu, before_s, began_s = place.cpu(), cpu_s(process.pid), time.perf_counter()
         await cluster.make_pods(place.pods, contender.serves)
-        last_s = await unless_it_ends(process, cluster.all_bound(PATIENCE_S))
+        last_s = await unless_it_ends(process, cluster.all_bound(TIMEOUT_S))
         work_us = place.per_pod({contender.name: cpu_s(process.pid) - before_s, **cpu.used_s()})
         await at_rest(process, place.servers())
         used = {contender.name: cpu_s(process.pid) - before_s, **cpu.used_s()}
@@ -107,7 +108,7 @@ async def ungate(place: Place, contender: Contender) -> Round:
         await at_rest(process, place.servers())
         cpu, before_s, began_s = place.cpu(), cpu_s(process.pid), time.perf_counter()
         _go(patchers)
-        last_s = await unless_it_ends(process, cluster.all_bound(PATIENCE_S))
+        last_s = await unless_it_ends(process, cluster.all_bound(TIMEOUT_S))
         work_us = place.per_pod({contender.name: cpu_s(process.pid) - before_s, **cpu.used_s()})
         await at_rest(process, place.servers())
         used = {contender.name: cpu_s(process.pid) - before_s, **cpu.used_s()}

@@ -1,7 +1,7 @@
 """The parts of a quota benchmark: one creates Workloads, one runs them, and one records the times.
 
-There are no jobs behind the Workloads: one that is admitted runs for as long as its class says and is finished then;
-one that is evicted gives its quota back at once. Everything is seen through one watch, as a job controller sees it.
+The Workloads have no jobs: an admitted one is finished after the time that its class says; an evicted one releases its
+quota at once. All states are read from one watch, as a job controller does it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _UNADMITTED: Final = (names.ADMITTED, names.NO_RESERVATION, "The workload has no
 
 
 class Diary:
-    """When Workloads were created and first admitted, by perf_counter; who is done; how often somebody had to go."""
+    """When Workloads were created and first admitted, by perf_counter; which are finished; the number of evictions."""
 
     def __init__(self) -> None:
         self.created_s: Final[dict[Key, float]] = {}
@@ -47,17 +47,17 @@ class Diary:
         self.finished: Final[set[Key]] = set()
         self.evictions = 0
         self.known = 0
-        """How many were admitted before anybody listened."""
+        """How many Workloads were admitted before the watch began."""
         self.listened_s = 0.0
 
     def rate(self) -> float:
-        """Admissions per second, from the first that was heard of to the last."""
-        heard_s = sorted(self.admitted_s.values())[self.known :]
-        began_s = max(self.listened_s, heard_s[0])
-        return sum(each_s > began_s for each_s in heard_s) / (heard_s[-1] - began_s)
+        """Admissions per second, from the first that the watch showed to the last."""
+        shown_s = sorted(self.admitted_s.values())[self.known :]
+        began_s = max(self.listened_s, shown_s[0])
+        return sum(each_s > began_s for each_s in shown_s) / (shown_s[-1] - began_s)
 
     def waits_s(self) -> dict[str, list[float]]:
-        """From the creation to the first admission, by class."""
+        """The times from the creation to the first admission, by class."""
         found: dict[str, list[float]] = {}
         for key, at_s in self.admitted_s.items():
             if key in self.created_s:
@@ -66,7 +66,7 @@ class Diary:
 
 
 class Runner:
-    """Make it inside a running event loop. ``finishes``: whether what is admitted ends after its time."""
+    """Must be created inside a running event loop. ``finishes``: whether admitted Workloads finish after their time."""
 
     def __init__(self, kubeconfig: str, load: Load, *, finishes: bool = True) -> None:
         self.transport = HTTPTransport(access_to(kubeconfig), pool=2 * CONNECTIONS)
@@ -83,7 +83,7 @@ class Runner:
     # -- before ----------------------------------------------------------------------------------------------------
 
     async def furnish(self) -> None:
-        """Flavor, queues and their namespaces."""
+        """Creates the flavor, the queues and their namespaces."""
         await self._until_served()
         await send(self.transport, write_requests.create(RESOURCE_FLAVORS, "", flavor()))
         await self.each(self._load.places, self._furnish_one)
@@ -95,7 +95,7 @@ class Runner:
         await send(self.transport, write_requests.create(LOCAL_QUEUES, name, local_queue(name)))
 
     async def _until_served(self) -> None:
-        """A definition is accepted before its kind is served."""
+        """A CustomResourceDefinition is accepted before its kind is served."""
         deadline_s = time.perf_counter() + _SETTLE_S
         while not (
             await self.transport.request(
@@ -109,11 +109,11 @@ class Runner:
     # -- the load --------------------------------------------------------------------------------------------------
 
     async def create(self, objects: Iterable[Object]) -> None:
-        """As fast as it goes."""
+        """Creates all Workloads as fast as possible."""
         await self.each(objects, self._create_one)
 
     async def create_in_time(self) -> None:
-        """Class by class and queue by queue, each at the pace of its class."""
+        """Creates Workloads class by class and queue by queue, each class at its interval."""
         async with asyncio.TaskGroup() as group:
             for _, queue in self._load.places:
                 for one in self._load.classes:
@@ -129,11 +129,11 @@ class Runner:
         key = metadata["namespace"], metadata["name"]
         self.diary.created_s[key] = time.perf_counter()
         response = await self._ask(write_requests.create(WORKLOADS, key[0], obj))
-        if not response.ok and response.status != _CONFLICT:  # there already: the answer to the first attempt was lost
+        if not response.ok and response.status != _CONFLICT:  # it exists: the response to the first attempt was lost
             raise RuntimeError(f"{key}: {response.status} {response.body[:300]!r}")
 
     async def _ask(self, request: HTTPRequest) -> HTTPResponse:
-        """However long a server on a busy machine takes to be there."""
+        """Retries until the server accepts connections, also on a busy machine."""
         while True:
             try:
                 return await self.transport.request(request)
@@ -225,7 +225,7 @@ class Runner:
                 return
 
     async def _write(self, obj: Object, status: Object) -> bool:
-        """Whether nobody else wrote meanwhile; if so, wait for what he wrote."""
+        """Whether no other client has written in the meantime; if one has, waits for its version."""
         metadata = obj["metadata"]
         body = {"metadata": {"resourceVersion": metadata["resourceVersion"]}, "status": status}
         namespace, name, uid = metadata["namespace"], metadata["name"], metadata["uid"]
@@ -242,7 +242,7 @@ class Runner:
     # -- after -----------------------------------------------------------------------------------------------------
 
     async def until(self, happened: Callable[[], bool], limit_s: float, otherwise: str) -> float:
-        """When it was seen to have happened."""
+        """When the watch showed it."""
         began_s = time.perf_counter()
         while not happened():
             if time.perf_counter() - began_s > limit_s:

@@ -1,9 +1,9 @@
-"""``headgate run`` beside kube-scheduler on the same real kube-apiserver and etcd, in turns, and beside the raw limits.
+"""``headgate run`` compared with kube-scheduler on the same real kube-apiserver and etcd, and with the raw limits.
 
     make bench ARGS="scheduler --nodes 1000,5000 --rounds 5 --pods 3000 --cases plain,ungate,parked"
 
-etcd does not fsync, for anybody. What a round is: ``bench/rounds.py``; how rounds become figures:
-``bench/standings.py``. Writes the tables in ``docs/benchmarks.md`` when all of them were measured.
+etcd does not fsync in any round. ``bench/rounds.py`` runs a round; ``bench/standings.py`` computes figures from rounds.
+Writes the tables in ``docs/benchmarks.md`` if all of them were measured.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ async def _compare(place: Place, options: Options, case: str) -> Rows:
 
 
 async def _beside_parked(alone: Place, full: Place, contender: Contender, options: Options) -> list[str]:
-    """Two servers, so that nothing has to be made and removed between rounds."""
+    """Two servers, so that nothing has to be created and removed between rounds."""
     await full.cluster.park(options.parked, contender.serves)
     turns = {
         "none parked": partial(rounds.warm, alone, contender),
@@ -122,7 +122,7 @@ def _options(arguments: Sequence[str]) -> Options:
 
 
 def _terminated(*_: Any) -> None:
-    sys.exit(143)  # through every finally: nothing that was started is left behind
+    sys.exit(143)  # runs every finally clause, so that no process that was started is left
 
 
 def main(arguments: Sequence[str] = ()) -> None:

@@ -1,7 +1,7 @@
-"""A hundred thousand pods: how long ``headgate up`` takes to be ready with them, and what they cost in memory.
+"""A hundred thousand pods: how long ``headgate up`` takes to be ready with them, and how much memory they need.
 
-The data folder is filled with copies of one pod that went through the API, as rows, since how fast they come in is
-measured elsewhere. What is started and measured is the program as users start it.
+The data folder is filled with copies, as rows, of one pod that was created through the API; the rate of creates is
+measured elsewhere. The measured process is started as users start it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NAME: Final = "pod-000000"
 
 
 async def _one_pod(folder: Path) -> None:
-    """Creates a pod that is as long as wanted once it is stored."""
+    """Creates a pod that has the wanted length when it is stored."""
     pod: dict[str, Any] = {
         "metadata": {"name": _NAME, "labels": {"app": "bench"}, "annotations": {"padding": ""}},
         "spec": {"containers": [{"name": "main", "image": "registry.example/app:1"}]},

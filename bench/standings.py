@@ -1,6 +1,6 @@
-"""Comparison of schedulers: rounds in turns, ratios of the results, bars, and rows for the tables.
+"""Comparison of schedulers: alternating rounds, ratios of the results, required ratios, and rows for the tables.
 
-Every round meets all who are compared, one after the other, so that a busy minute of the machine meets them all. A
+In every round all schedulers are measured one after the other, so that other load on the machine affects all of them. A
 ratio is the median of the ratios of the rounds.
 """
 
@@ -18,7 +18,7 @@ from bench.rounds import Round
 
 RAW: Final = "raw limit"
 FEWEST_ROUNDS: Final = 5
-"""Of fewer a median says little."""
+"""The median of fewer rounds means little."""
 
 Found = dict[str, list[Round]]
 Take = Callable[[], Coroutine[Any, Any, Round]]
@@ -26,7 +26,7 @@ Figure = Callable[[Round], float]
 
 
 class Bar(msgspec.Struct, frozen=True):
-    """What a ratio must reach, or may at most be."""
+    """A minimum or a maximum of a ratio."""
 
     value: float
     at_least: bool = True
@@ -47,16 +47,16 @@ PARKED_COST: Final = Bar(1.05, at_least=False)
 
 SPEED_HEADS: Final = (
     "case",
-    "who",
+    "program",
     "pods/s",
     "of the raw limit",
     "of kube-scheduler's",
     "the same from the start of the process",
-    "CPU µs per pod, all told",
+    "CPU µs per pod, in total",
     "CPU µs per pod, all processes, first to last bind; of kube-scheduler's",
     "own CPU, of kube-scheduler's",
 )
-PARKED_HEADS: Final = ("who", "CPU per bind, none parked", "beside parked pods", "beside / none")
+PARKED_HEADS: Final = ("program", "CPU per bind, none parked", "with parked pods", "with / without")
 
 
 async def in_turns(title: str, wanted: int, turns: Mapping[str, Take]) -> Found:
@@ -96,12 +96,12 @@ def _middle(taken: list[Round], figure: Figure) -> float:
 
 
 def own_cpu(one: Round) -> float:
-    """Of who was measured; it is named first."""
+    """The CPU time of the measured scheduler; it is named first."""
     return next(iter(one.cpu_us.values()))
 
 
 def _own_work(one: Round) -> float:
-    """The same until the last bind: meanwhile Events about the parked pods are written, at a pace of their own."""
+    """The same until the last bind: in that time Events about the parked pods are written, at their own rate."""
     return next(iter(one.work_us.values()))
 
 

@@ -28,7 +28,7 @@ from headgate.store.memory import Store
 OBJECTS: Final = 100_000
 POD_BYTES: Final = 2_000
 
-# In a process of its own, whose memory is that of the store and nothing else.
+# In a separate process, whose memory is that of the store only.
 _LOAD: Final = """
 import os, sys, time
 from pathlib import Path

@@ -1,6 +1,7 @@
 """The cost of a request for the client: the HTTP transport, 32 small POSTs in flight, with and without TLS.
 
-The server is another process that always answers the same. CPU is this process's own; the median of the rounds counts.
+The server is another process that always sends the same response. CPU is that of this process; the result is the median
+of the rounds.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The cost of parked pods: an event that wakes none of them, one that wakes one, and the memory of each.
 
-Nine of ten pods are gated, the others were turned away by NodeResourcesFit, in twenty shapes; pods and guards are those
-of the scheduler. Each event is measured in turns with few and with many pods parked, and the median of many rounds of
-CPU time counts.
+Nine of ten pods are gated, NodeResourcesFit rejected the others, in twenty shapes; pods and hints are those of the
+scheduler. Rounds with few and with many parked pods alternate for each event; the result is the median of the CPU time
+of many rounds.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _wire(number: int, gated: bool) -> dict[str, Any]:
 
 
 class Parked:
-    """A queue with so many pods parked in it, and what each takes in memory."""
+    """A queue with this number of parked pods, and the memory of each."""
 
     def __init__(self, count: int) -> None:
         gc.collect()
@@ -73,7 +73,7 @@ class Parked:
             return
         queued = self.queue.pop(now_s / 1e6)
         assert queued is not None
-        self.queue.fail(queued, [Rejection(self.fit.name, "no room", self.fit.wakers(pod.shape))], now_s / 1e6)
+        self.queue.fail(queued, [Rejection(self.fit.name, "no free capacity", self.fit.wakers(pod.shape))], now_s / 1e6)
 
 
 def _wakes_none(event: ClusterEvent) -> Callable[[Parked], None]:
@@ -85,7 +85,7 @@ def _wakes_none(event: ClusterEvent) -> Callable[[Parked], None]:
 
 
 def _ungates_one(parked: Parked) -> None:
-    """A pod comes gated, is freed and goes again."""
+    """A gated pod is added, its gate is removed, and it is deleted."""
     read = read_pod(_wire(999_999, gated=True), ShapeTable())
     assert isinstance(read, PodInfo)
     free = msgspec.structs.replace(read, gates=())
@@ -110,7 +110,7 @@ def main() -> None:
     parked = (Parked(FEW), Parked(MANY))
     small = read_node({"metadata": {"name": "small"}, "status": {"allocatable": {"cpu": "100m", "pods": "1"}}})
     moves = {
-        "a pod gets a node: wakes nobody": _wakes_none(ClusterEvent(ASSIGNED_POD, "Add")),
+        "a pod gets a node: wakes no pod": _wakes_none(ClusterEvent(ASSIGNED_POD, "Add")),
         "a node comes that is too small for every shape": _wakes_none(ClusterEvent(NODE, "Add", new=small)),
         "a pod comes gated, is freed, goes": _ungates_one,
     }

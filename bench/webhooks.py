@@ -63,9 +63,9 @@ class Reviewing:
 
     def __init__(self, into: IO[str], out: IO[str]) -> None:
         self._into, self._out = into, out
-        told = json.loads(out.readline())
-        url = f"https://127.0.0.1:{told['port']}/pods/mutate?timeout=5s"
-        self.call = WebhookCall(url, msgspec.json.encode(REVIEW), 5.0, told["ca"].encode())
+        found = json.loads(out.readline())
+        url = f"https://127.0.0.1:{found['port']}/pods/mutate?timeout=5s"
+        self.call = WebhookCall(url, msgspec.json.encode(REVIEW), 5.0, found["ca"].encode())
 
     def cpu_s(self) -> float:
         self._into.write("\n")

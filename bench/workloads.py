@@ -2,10 +2,11 @@
 
     make bench ARGS="workloads --pods 5000 --jobs 1000 --rounds 5"
 
-``deployment``: one Deployment of so many pods, from its creation until its status counts them all. ``jobs``: that many
-Jobs of five pods each, created by 16 connections, until every pod is there. Nothing binds the pods: what is measured is
-who makes them. kube-controller-manager may send 5,000 requests a second (as shipped it sends 20); its etcd does not
-fsync, the embedded server does. Every round starts both clusters anew, one after the other.
+``deployment``: one Deployment with this number of pods, from its creation until its status counts them all. ``jobs``:
+this number of Jobs of five pods each, created by 16 connections, until every pod exists. No scheduler binds the pods:
+only the controllers that create them are measured. kube-controller-manager may send 5,000 requests per second (the
+default is 20); its etcd does not fsync, the embedded server does. Every round starts both clusters again, one after the
+other.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ NAMESPACE: Final = "measured"
 DEPLOYMENTS: Final = APIResource("apps", "v1", "deployments", namespaced=True)
 JOBS: Final = APIResource("batch", "v1", "jobs", namespaced=True)
 _QPS: Final = 5000
-_PATIENCE_S: Final = 300.0
+_TIMEOUT_S: Final = 300.0
 _GLANCE_S: Final = 0.1
 _FLAGS: Final = ("--enable-priority-and-fairness=false", "--max-requests-inflight=0")
 _SPEC: Final = {
@@ -142,10 +143,10 @@ async def _jobs(transport: HTTPTransport, pods: int) -> None:
 
 
 async def _until(happened: Callable[[], Awaitable[bool]], otherwise: str) -> None:
-    deadline_s = time.perf_counter() + _PATIENCE_S
+    deadline_s = time.perf_counter() + _TIMEOUT_S
     while not await happened():
         if time.perf_counter() > deadline_s:
-            raise Stuck(f"{otherwise} after {_PATIENCE_S:.0f} s")
+            raise Stuck(f"{otherwise} after {_TIMEOUT_S:.0f} s")
         await asyncio.sleep(_GLANCE_S)
 
 

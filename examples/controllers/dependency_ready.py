@@ -1,13 +1,14 @@
-"""A gate controller in one file: pods wait for something outside the cluster, and nobody polls for it.
+"""A gate controller in one file: pods wait for something outside the cluster, and no client polls for it.
 
 A pod with the annotation ``example.com/depends-on: NAME`` gets the scheduling gate ``example.com/dependency-ready``
-from our webhook, and loses it when the ConfigMap NAME in its namespace says ``ready: "true"``. All other gates of the
-pod are somebody else's and stay. Run it beside any cluster whose API server can reach this address:
+from the webhook of this program, and loses it when the ConfigMap NAME in its namespace has ``ready: "true"``. All other
+gates of the pod belong to other controllers and stay. It works with any cluster whose API server can reach this
+address:
 
     python dependency_ready.py --kubeconfig .headgate/kubeconfig
 
-The webhook fails open (``failurePolicy: Ignore``): while this process is down, new pods are not gated, and pods that
-are gated wait. When it starts again it lists everything and catches up. It keeps no state that the API does not have.
+The webhook has ``failurePolicy: Ignore``: while this process is down, new pods are not gated, and gated pods wait. When
+it starts again it lists all objects and continues. It keeps no state that the API does not have.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ def dependency_of(pod: Object) -> str:
 
 
 class Waiting:
-    """Who waits for which ConfigMap, and which are ready. Events in, pods to lift the gate from out."""
+    """Which pods wait for which ConfigMap, and which ConfigMaps are ready. Events go in; the pods to lift the gate from
+    come out."""
 
     def __init__(self) -> None:
         self._ready: set[Key] = set()
