@@ -9,13 +9,16 @@ LOCKED := requirements/dev.txt requirements/runtime.txt
 # More workers than cores: the suites with real servers mostly wait. A file is one worker's, so that its servers start
 # once, and files that take long start first (tests/harness/tiers.py).
 WORKERS ?= 3
+# Where make dist puts the sdist and the wheel.
+DIST ?= dist
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 N ?= 20
 SEED ?= 1
 # A start that compiles six hundred modules first is not a quick one, and the suites start many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup up test test-full file-seconds check kube karpenter kueue bench torture mutants lock clean
+.PHONY: help setup up test test-full file-seconds check kube karpenter kueue helm newest skew prometheus rootfs chart \
+	bench torture mutants dist image lock clean
 
 help:
 	@echo 'make up      start a cluster in this process (ARGS="--nodes 10" passes options on)'
@@ -27,9 +30,17 @@ help:
 	@echo 'make kube    build the real Kubernetes binaries that the comparison suites need'
 	@echo 'make karpenter  build Karpenter and kwok, which the autoscaler suite runs beside them'
 	@echo "make kueue   build Kueue's scheduler, whose decisions the parity suite compares with ours"
+	@echo 'make helm    build Helm, with which the suite of the chart installs it'
+	@echo 'make newest  build the newest Kubernetes on which the smoke suite runs'
+	@echo 'make skew    build Kubernetes 1.33 to 1.36 and run the smoke suite on each'
+	@echo "make prometheus  get Debian's Prometheus, which scrapes Headgate in the suite of observability"
+	@echo 'make rootfs  unpack Debian packages, from which the suite of the image builds and runs it (as root)'
+	@echo 'make chart   write the Helm chart, the example rights and deploy/monitoring again, after a change of headgate.install'
 	@echo 'make bench   measure'
 	@echo 'make torture kill, pause, flip and compact for hours (ARGS="kills --kills 100" for less)'
 	@echo 'make mutants PACKAGE=capacity N=20 SEED=1  change one place of a package at a time and run its unit tests'
+	@echo 'make dist    build the sdist and the wheel into dist (DIST=FOLDER for another folder)'
+	@echo 'make image   build the container image with buildah, podman or docker (IMAGE=NAME BASE=NAME@sha256:DIGEST)'
 	@echo 'make lock    compile requirements/*.in into hashed requirements/*.txt'
 	@echo 'make clean   remove what the other targets made, except the cache of make kube'
 
@@ -51,7 +62,7 @@ test: setup
 	$(PYTEST) $(ARGS)
 
 test-full: setup
-	HEADGATE_REQUIRE_KUBE=1 HEADGATE_REQUIRE_KARPENTER=1 HEADGATE_REQUIRE_KUEUE=1 $(PYTEST) --tier=full $(ARGS)
+	HEADGATE_REQUIRE_KUBE=1 HEADGATE_REQUIRE_KARPENTER=1 HEADGATE_REQUIRE_KUEUE=1 HEADGATE_REQUIRE_HELM=1 HEADGATE_REQUIRE_NEWEST=1 HEADGATE_REQUIRE_PROMETHEUS=1 HEADGATE_REQUIRE_ROOTFS=1 $(PYTEST) --tier=full $(ARGS)
 
 # The unit tests of one package of src/headgate: make test-quota
 test-%: setup
@@ -75,6 +86,28 @@ karpenter:
 kueue:
 	@$(PYTHON) tools/kube/build.py kueue
 
+helm:
+	@$(PYTHON) tools/kube/build.py helm
+
+prometheus:
+	@$(PYTHON) tools/prometheus.py
+
+rootfs:
+	@$(PYTHON) -m tools.image.rootfs
+
+newest:
+	@$(PYTHON) tools/kube/build.py newest
+
+# Not part of make test, which runs the same suite on the newest version only.
+skew: setup kube
+	@$(PYTHON) tools/kube/build.py kube-1.33 kube-1.34 kube-1.36
+	HEADGATE_REQUIRE_KUBE=1 HEADGATE_REQUIRE_NEWEST=1 $(BIN)/pytest -v --kubernetes=all tests/real/test_smoke.py $(ARGS)
+
+chart: setup
+	@$(BIN)/python tools/render_chart.py
+	@$(BIN)/python tools/render_rights.py
+	@$(BIN)/python tools/render_monitoring.py
+
 bench: setup
 	PYTHONPATH=tests $(BIN)/python -m bench $(ARGS)
 
@@ -84,9 +117,19 @@ torture: setup
 mutants: setup
 	$(BIN)/python tools/mutants.py $(PACKAGE) --count $(N) --seed $(SEED)
 
+# The wheel is built from the sdist, so that it cannot contain what the sdist lacks.
+dist: setup
+	@$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir $(DIST)
+	@ls $(DIST)/*.whl $(DIST)/*.tar.gz
+
+image:
+	@$(PYTHON) -m tools.image.build $(if $(IMAGE),--image $(IMAGE)) $(if $(BASE),--base $(BASE)) \
+		$(if $(BUILD_BASE),--build-base $(BUILD_BASE)) $(if $(BUILDER),--builder $(BUILDER)) -- $(ARGS)
+
 lock: setup
 	$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --universal --python-version 3.11 -o requirements/runtime.txt requirements/runtime.in
 	$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --universal --python-version 3.11 -o requirements/dev.txt requirements/dev.in
+	$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --universal --python-version 3.11 -c requirements/dev.txt -o requirements/build.txt requirements/build.in
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage dist
