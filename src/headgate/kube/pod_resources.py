@@ -18,6 +18,8 @@ Which = Literal["requests", "limits"]
 HUGE_PAGES: Final = "hugepages-"
 _POD_LEVEL: Final = frozenset({"cpu", "memory"})
 _COMPUTE: Final = ("cpu", "memory")
+_MANY: Final = 16
+"""So many amounts in one list are worth a search for equal ones."""
 
 
 def is_huge_page(name: str) -> bool:
@@ -45,7 +47,7 @@ def amounts(resources: Object | None, which: Which) -> Amounts:
     listed = (resources or {}).get(which)
     if not listed:
         return {}
-    if set(map(type, listed.values())) != {str}:
+    if len(listed) < _MANY or set(map(type, listed.values())) != {str}:
         return {name: quantity.amount(value) for name, value in listed.items()}
     # A pod may name thousands of resources, most of them with the same amount: each text is parsed once.
     parsed = {text: quantity.amount(text) for text in set(listed.values())}
@@ -60,7 +62,8 @@ def sum_containers(spec: Object, which: Which, missing: Amounts | None = None) -
     defaults = missing or {}
     total: Amounts = {}
     for container in spec.get("containers") or ():
-        _add(total, {**defaults, **amounts(container.get("resources"), which)})
+        own = amounts(container.get("resources"), which)
+        _add(total, {**defaults, **own} if defaults else own)
     sidecars: Amounts = {}
     peak: Amounts = {}
     for container in spec.get("initContainers") or ():

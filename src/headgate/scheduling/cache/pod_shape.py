@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -19,6 +19,7 @@ import msgspec
 from headgate.kube import node_affinity, quantity
 from headgate.kube.pod_resources import may_be_pod_level
 from headgate.kube.pods.requests import Amounts, pod_requests
+from headgate.kube.quantity import Quantity
 from headgate.kube.resource_amounts import CPU, EPHEMERAL_STORAGE, MAX_POD_AMOUNT, MEMORY, as_units, find_problem
 from headgate.scheduling.cache import pod_fields
 
@@ -38,6 +39,8 @@ scheduling of a pod cannot be interrupted."""
 
 _DEFAULTS: Final[Amounts] = {CPU: quantity.of_milli(100), MEMORY: quantity.of_units(200 * 1024 * 1024)}
 """The assumed usage of a container without requests, so that such pods do not all go to one node."""
+
+_Amount = TypeVar("_Amount", int, Quantity)
 
 _NO_VOLUMES: Final = pod_fields.SpecVolumes()
 _CONTAINER_FIELDS: Final = ("image", "ports", "restartPolicy")
@@ -175,11 +178,12 @@ def _read_shape(number: int, spec: Object, namespace: str, labels: Mapping[str, 
 
 def _read_oversized(number: int, spec: Object, length: int) -> PodShape:
     """The shape of a specification that is too long: only amounts are read."""
-    requested = as_units(pod_requests({"spec": spec}, spec_only=True))
+    # Limited before they are converted: tens of thousands of resources fit in one pod.
+    requested = as_units(_limit_resources(pod_requests({"spec": spec}, spec_only=True)))
     requests = _bounded(requested)
     return PodShape(
         number,
-        requests=MappingProxyType(_limit_resources(requests)),
+        requests=MappingProxyType({name: each for name, each in requests.items() if each}),
         held_milli_cpu=requests.get(CPU, 0),
         held_memory=requests.get(MEMORY, 0),
         scored=MappingProxyType(requests),
@@ -189,7 +193,7 @@ def _read_oversized(number: int, spec: Object, length: int) -> PodShape:
     )
 
 
-def _limit_resources(amounts: Mapping[str, int]) -> dict[str, int]:
+def _limit_resources(amounts: Mapping[str, _Amount]) -> dict[str, _Amount]:
     """The nonzero amounts, of a limited number of resources: a pod may name any number."""
     names = [name for name, each in amounts.items() if each]
     if len(names) > _MAX_COUNTED:
