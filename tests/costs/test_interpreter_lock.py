@@ -19,6 +19,8 @@ from headgate.apiserver.request.messages import ServerRequest
 from large_bodies import PREPARED, bodies
 from sized_requests import IN_T, PODS, a_map, a_pod, a_service, send
 
+pytestmark = pytest.mark.measured
+
 _BOUND_S = 0.1
 _LARGE = bodies()
 _DENSE = MAX_BODY_BYTES // 2

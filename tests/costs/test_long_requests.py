@@ -34,6 +34,8 @@ from headgate.store.io.store_lock import StoreLock
 from large_bodies import PREPARED, bodies
 from sized_requests import DEFINITIONS, FOOS, IN_T, a_definition, an_object, foo
 
+pytestmark = pytest.mark.measured
+
 MAPS = "/api/v1/namespaces/t/configmaps"
 PODS = "/api/v1/namespaces/t/pods"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"

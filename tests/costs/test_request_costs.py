@@ -20,6 +20,8 @@ from sized_kinds import CLUSTER, DEFINITIONS_AND_OBJECTS, PODS_AND_WORKLOADS
 from sized_products import PRODUCTS
 from sized_requests import BODIES, METADATA, QUERIES, Row
 
+pytestmark = pytest.mark.measured
+
 ROWS: dict[str, Row] = {
     **METADATA,
     **BODIES,

@@ -43,6 +43,8 @@ from sized_requests import (
 )
 from sized_requests import send as a_request
 
+pytestmark = pytest.mark.measured
+
 _MANY = 24_000
 _RUNTIMES = "/apis/node.k8s.io/v1/runtimeclasses"
 _OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}

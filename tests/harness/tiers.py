@@ -6,6 +6,9 @@ default, is what `.ci/run` runs before each change: its draws are the same in ea
 (`make test-full`, before each release) draws ten times as many examples, others in each run, and more cases in the
 comparison suites. CONTRIBUTING.md says which suite is in which tier.
 
+Tests with the mark `measured` compare times. Other processes share the caches and the memory of the machine with them,
+so `make test` has two runs: `--measured=without` on all workers, then `--measured=only` in one process.
+
 Files that took long start first (`tests/file_seconds.json`, which `make file-seconds` writes), so that no worker is
 left with a long one at the end. A file that is not in the table counts as the mean of its folder.
 """
@@ -24,6 +27,9 @@ TESTS: Final = Path(__file__).resolve().parents[1]
 SECONDS: Final = TESTS / "file_seconds.json"
 LANDING: Final = "landing"
 FULL: Final = "full"
+WITH: Final = "with"
+WITHOUT: Final = "without"
+ONLY: Final = "only"
 FULL_FACTOR: Final = 5
 LANDING_SHARE: Final = 2
 LANDING_LEAST: Final = 50
@@ -44,7 +50,11 @@ settings.register_profile(FULL, deadline=None, derandomize=False, print_blob=Tru
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.getgroup("headgate").addoption("--tier", choices=(LANDING, FULL), default=LANDING, help="how much is drawn")
+    group = parser.getgroup("headgate")
+    group.addoption("--tier", choices=(LANDING, FULL), default=LANDING, help="how much is drawn")
+    group.addoption(
+        "--measured", choices=(WITH, WITHOUT, ONLY), default=WITH, help="run the tests that compare times, or not"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -59,6 +69,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     is_full = config.getoption("tier") == FULL
     # Not deselected by the user: the run is complete without them.
     items[:] = [item for item in items if is_full or not is_longer_variant(item)]
+    measured = config.getoption("measured")
+    items[:] = [item for item in items if measured == WITH or is_measured(item) == (measured == ONLY)]
     for item in items:
         _set_examples(item, is_full=is_full)
     order = expected_seconds(recorded("wall_s"), {item.nodeid.partition("::")[0] for item in items})
@@ -67,6 +79,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def is_longer_variant(item: pytest.Item) -> bool:
     return item.get_closest_marker(FULL) is not None
+
+
+def is_measured(item: pytest.Item) -> bool:
+    return item.get_closest_marker("measured") is not None
 
 
 def recorded(figure: str) -> dict[str, float]:
@@ -102,6 +118,12 @@ def _set_examples(item: pytest.Item, *, is_full: bool) -> None:
             target: Any = getattr(holder, "__func__", holder)
             setattr(target, name, tiered)
             target._has_tier = True
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """What the user selects (`make test ARGS="-k gates"`) may have no test that compares times."""
+    if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and session.config.getoption("measured") == ONLY:
+        session.exitstatus = pytest.ExitCode.OK
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -48,5 +49,6 @@ def _cost_s(count: int) -> float:
     return cpu_s(count_and_find)
 
 
+@pytest.mark.measured
 def test_eight_times_as_many_taints_and_tolerations_cost_about_eight_times_as_much() -> None:
     assert not too_steep(lambda: _cost_s(1_000), lambda: _cost_s(1_000 * TIMES))

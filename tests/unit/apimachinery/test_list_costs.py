@@ -24,6 +24,8 @@ from headgate.apimachinery.structural.schema import as_resource
 from headgate.kube.schema import Field, GroupVersionKind, Schemas, TypeDef
 from headgate.kube.schema import Type as T
 
+pytestmark = pytest.mark.measured
+
 Object = dict[str, Any]
 Run = Callable[[], object]
 

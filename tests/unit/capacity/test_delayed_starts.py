@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from capacity_builders import Queues, a_group, a_queue, a_task
 from cost_growth import cpu_s, too_steep
@@ -164,6 +165,7 @@ def test_at_most_as_many_pods_start_as_asked_for_and_the_others_later() -> None:
     assert len(queues.starts()) == 3
 
 
+@pytest.mark.measured
 def test_the_work_for_many_pods_that_wait_grows_with_their_number() -> None:
     def work(number: int) -> float:
         queues = DelayedQueues(a_queue("q", cpu=number))

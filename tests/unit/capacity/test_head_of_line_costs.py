@@ -14,6 +14,8 @@ from headgate.capacity.names import DEQUEUE_STRATEGY
 from headgate.capacity.ordering.start_forecast import StartForecast, StartForecaster
 from unit.capacity.test_head_of_line import NOW_S, on_node, runs, waits, with_strategy
 
+pytestmark = pytest.mark.measured
+
 _FEW = 100
 _GPU = "nvidia.com/gpu"
 

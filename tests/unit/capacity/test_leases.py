@@ -305,6 +305,7 @@ def test_a_deleted_pod_leaves_no_deadline() -> None:
     assert queues.engine.next_deadline_s() is None
 
 
+@pytest.mark.measured
 def test_a_step_costs_no_more_with_more_promises() -> None:
     """Only leases that change or end are looked at."""
 

@@ -113,6 +113,7 @@ SHAPES: dict[str, Callable[[int], bytes]] = {
 }
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_deep_document_takes_time_in_proportion_to_its_bytes(shape: str) -> None:
     small, large = SHAPES[shape](50_000), SHAPES[shape](200_000)

@@ -14,6 +14,8 @@ import pytest
 from cost_growth import cpu_s, too_steep
 from headgate.http.response_parser import LONGEST_HEAD, MalformedResponse, ResponseParser
 
+pytestmark = pytest.mark.measured
+
 GROWTH = 4
 SLACK = 2.0
 OK = b"HTTP/1.1 200 OK\r\n"

@@ -142,6 +142,7 @@ def unblock_all_owners(number: int) -> float:
     return took
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize("cost_s", [lose_all_owners, unblock_all_owners])
 def test_thirty_two_times_as_many_owners_cost_far_less_than_the_square(cost_s: Callable[[int], float]) -> None:
     """The square is 1,024 times the cost. Linear work takes about 50 times as long, because it leaves the caches."""

@@ -14,6 +14,8 @@ from headgate.kube.timestamps import format_time
 from unit.gate_policies.policies import GATE, a_gated_pod
 from unit.gate_policies.policy_world import a_server, create_pod, create_policy
 
+pytestmark = pytest.mark.measured
+
 START_S = 1_700_000_000
 FEW, MANY = 1_000, 16_000
 EVENTS = 500

@@ -17,6 +17,8 @@ from headgate.http.request_head import BAD_REQUEST, TOO_LARGE, HeaderFields, Mal
 from headgate.http.request_reader import MalformedBody, ReceivedRequest, RequestReader
 from headgate.http.server_limits import ServerLimits
 
+pytestmark = pytest.mark.measured
+
 SMALL, LARGE = 96_000, 384_000  # copies of what was read so far are cheap below that
 GROWTH = LARGE // SMALL
 SLACK = 2.0

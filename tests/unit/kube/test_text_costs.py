@@ -22,6 +22,8 @@ from headgate.kube import cron, labels, names, quantity, timestamps
 from headgate.kube.integers import OUT_OF_RANGE, read_integer, read_natural, scaled_int_or_percent
 from headgate.nodes import behaviour
 
+pytestmark = pytest.mark.measured
+
 _SIZE = 20_000
 
 Text = Callable[[int], str]

@@ -169,6 +169,44 @@ def test_a_run_starts_the_files_of_slow_folders_first(tmp_path: Path) -> None:
     assert re.findall(r"^(tests/\w+/\w+\.py)::test_it PASSED", printed, re.M) == [*reversed(names)]
 
 
+MEASURED = """
+import pytest
+@pytest.mark.measured
+def test_a_time(): ...
+def test_a_value(): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("flags", "ran"),
+    [
+        ((), ["test_a_time", "test_a_value"]),
+        (("--measured=without",), ["test_a_value"]),
+        (("--measured=only",), ["test_a_time"]),
+        (("--measured=only", "-k", "value"), []),
+    ],
+)
+def test_tests_that_compare_times_can_run_apart_from_the_others(
+    flags: tuple[str, ...], ran: list[str], tmp_path: Path
+) -> None:
+    settings = "[pytest]\nmarkers = measured\n"
+    done = run_files(tmp_path, {"test_inner.py": MEASURED, "pytest.ini": settings}, "-vv", *flags)
+    assert re.findall(r"::(\w+) PASSED", done.stdout) == ran
+    assert done.returncode == 0, done.stdout
+
+
+def test_every_test_that_measures_cpu_time_has_the_mark() -> None:
+    measures = re.compile(r"^(from|import) (cost_growth|interpreter_lock)\b|\b(thread|process)_time\(", re.M)
+    modules = [path for path in (ROOT / "tests").rglob("test_*.py") if measures.search(path.read_text())]
+    unmarked = {
+        path.relative_to(ROOT / "tests").as_posix() for path in modules if "mark.measured" not in path.read_text()
+    }
+    assert unmarked == {
+        "unit/harness/test_cost_growth.py",  # tests the comparison itself, with given times
+        "unit/harness/test_timing.py",  # uses CPU time on purpose and compares none
+    }
+
+
 def test_files_that_took_long_start_first_and_new_ones_count_as_their_folder() -> None:
     known = {"tests/real/test_a.py": 30.0, "tests/real/test_b.py": 10.0, "tests/unit/x/test_c.py": 2.0}
     files = {"tests/real/test_a.py", "tests/real/test_new.py", "tests/unit/y/test_new.py", "elsewhere/test_d.py"}

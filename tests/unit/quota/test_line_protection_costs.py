@@ -13,6 +13,8 @@ from headgate.quota.cycle.start_forecast import LimitedWorkloads, LineForecast
 from headgate.quota.engine import QuotaEngine
 from kueue_builders import START_S, a_cluster_queue, a_flavor, a_local_queue, a_pod_set, a_workload, reserved
 
+pytestmark = pytest.mark.measured
+
 _BACKFILL = {"headgate.dev/dequeue-strategy": "backfill"}
 _FEW = 50
 

@@ -20,6 +20,8 @@ from headgate.controllers.garbage_collector.controller import GarbageCollector
 from headgate.kube.api_resources import CONFIG_MAPS, APIResource
 from unit.runtime.serving import MAPS, a_server, ask, running, until, with_namespace
 
+pytestmark = pytest.mark.measured
+
 _BOUND_S = 0.1
 _OWNERS = 5_000
 

@@ -13,6 +13,8 @@ import pytest
 from headgate.apiserver.authz.rules import PolicyRule, rules_of, stored_rules
 from sized_requests import rules
 
+pytestmark = pytest.mark.measured
+
 _SELECTORS = [{"matchLabels": {"a": f"b{number}"}} for number in range(20_000)]
 _LARGE: dict[str, dict[str, Any]] = {
     "rules": {"rules": rules(12_000)},

@@ -18,6 +18,8 @@ from headgate.scheduling.cache.pod_shape import MAX_BYTES
 from sized_pods import SIZED, Object, other_disks
 from unit.scheduling.world import World
 
+pytestmark = pytest.mark.measured
+
 _ROUNDS = 16
 _BOUND_S = 0.1
 _BODY_BYTES = 1024 * 1024
