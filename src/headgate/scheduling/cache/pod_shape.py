@@ -19,7 +19,6 @@ import msgspec
 from headgate.kube import node_affinity, quantity
 from headgate.kube.pod_resources import may_be_pod_level
 from headgate.kube.pods.requests import Amounts, pod_requests
-from headgate.kube.quantity import Quantity
 from headgate.kube.resource_amounts import CPU, EPHEMERAL_STORAGE, MAX_POD_AMOUNT, MEMORY, as_units, find_problem
 from headgate.scheduling.cache import pod_fields
 
@@ -40,7 +39,7 @@ scheduling of a pod cannot be interrupted."""
 _DEFAULTS: Final[Amounts] = {CPU: quantity.of_milli(100), MEMORY: quantity.of_units(200 * 1024 * 1024)}
 """The assumed usage of a container without requests, so that such pods do not all go to one node."""
 
-_Amount = TypeVar("_Amount", int, Quantity)
+_Amount = TypeVar("_Amount")
 
 _NO_VOLUMES: Final = pod_fields.SpecVolumes()
 _CONTAINER_FIELDS: Final = ("image", "ports", "restartPolicy")
