@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import shutil
@@ -13,7 +14,7 @@ import pytest
 from headgate.store import high_water_mark
 from headgate.store.high_water_mark import RECORDS_AT
 from headgate.store.io.backup import back_up, examine, restore
-from headgate.store.io.database_file import FILE, LOCK, StoreDamagedError
+from headgate.store.io.database_file import FILE, LOCK, StoreDamagedError, lock_folder
 from headgate.store.io.high_water_mark_file import MARK
 from headgate.store.io.journal import Journal
 from headgate.store.io.salvage import salvage
@@ -353,6 +354,21 @@ def test_a_running_store_is_sound_for_a_reader_beside_it(tmp_path: Path) -> None
         assert examine(tmp_path / "data" / FILE, silent, at_rest=False) == []
         back_up(tmp_path / "data", tmp_path / f"copy-{number}.db")
     journal.close(store.committed)
+
+
+def test_missing_commits_are_named_to_a_reader_beside_a_running_server(tmp_path: Path) -> None:
+    folder = killed(tmp_path)
+    with (folder / WAL).open("r+b") as file:
+        file.truncate((folder / WAL).stat().st_size // 2)
+    server = lock_folder(folder)
+    try:
+        (problem,) = examine(folder / FILE, silent, at_rest=False)
+        assert problem.startswith("3 acknowledged commits are missing (revisions 4 to 6)")
+        with pytest.raises(StoreDamagedError, match="3 acknowledged commits are missing"):
+            back_up(folder, tmp_path / "copy.db")
+    finally:
+        os.close(server)
+    assert not (tmp_path / "copy.db").exists()
 
 
 def test_a_database_file_without_its_log_is_not_taken_for_a_backup(tmp_path: Path) -> None:
