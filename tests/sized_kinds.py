@@ -277,7 +277,7 @@ PODS_AND_WORKLOADS: dict[str, Row] = {
             ),
         ),
     ),
-    "scheduling gates": (200, lambda n: create(PODS, a_pod(schedulingGates=[{"name": f"g{i}"} for i in range(n)]))),
+    "scheduling gates": (1_000, lambda n: create(PODS, a_pod(schedulingGates=[{"name": f"g{i}"} for i in range(n)]))),
     "scheduling gates removed": (
         200,
         lambda n: change(
