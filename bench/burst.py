@@ -45,10 +45,11 @@ _LIFTED: Final = msgspec.json.encode(
 
 
 class Burst(msgspec.Struct, frozen=True):
-    """Pods per second; ``cpu_us`` per pod, by process."""
+    """Pods per second; ``share`` of the raw limit; ``cpu_us`` per pod, by process."""
 
     rate: float
     raw: float
+    share: float
     cpu_us: dict[str, float]
 
 
@@ -149,6 +150,6 @@ def take(manager: QuotaManager, count: int, folder: Path, programs: Path) -> Bur
         raw = report.run(_raw(place, count))
         place.begin("quota,jobs")
         rate, cpu_us = report.run(_burst(place, count))
-        return Burst(rate, raw, cpu_us)
+        return Burst(rate, raw, rate / raw, cpu_us)
     finally:
         place.stop()

@@ -1,12 +1,12 @@
 """How fast workloads are admitted: on the embedded server, on a real kube-apiserver, and by Kueue if it is built.
 
-    make bench ARGS="quota --cases plenty,baseline --on embedded,real --scale 1"
+    make bench ARGS="quota --cases plenty,baseline --on embedded,real --scale 1 --rounds 5"
 
 ``plenty``: quota for all Workloads, which exist when the quota manager starts. The raw limit is measured on the same
 server in the same round: a loop that decides nothing writes the same statuses. ``baseline``: the load of Kueue's own
 scheduler benchmark (``loads.py``), from its first Workload until the last one is finished. ``burst``: the gates of many
 admitted pods (``burst.py``). ``pending``: one admission in process, with few and with many pending Workloads. etcd does
-not fsync, the embedded server does.
+not fsync, the embedded server does. The quota managers run alternately; a figure is the median of the rounds.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import argparse
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -27,7 +27,7 @@ from bench.loads import BASELINE, FLAVOR, LARGE_SCALE, Load, plenty, workloads
 from bench.process import Cpu
 from bench.quota_managers import KUEUE, QUOTA_MANAGERS, Place, QuotaManager
 from bench.running import Runner
-from bench.standings import Bar
+from bench.standings import FEWEST_ROUNDS, Bar
 from harness.real_server import HOW_TO_GET_THEM, binaries
 from headgate.client import write_requests
 from headgate.http.transport import HTTPRequest
@@ -35,6 +35,8 @@ from headgate.kube.timestamps import format_time
 from headgate.quota.kinds.names import WORKLOADS
 
 Object = dict[str, Any]
+Managers = Mapping[str, QuotaManager]
+Taken = TypeVar("Taken", bound=msgspec.Struct)
 
 RATE_BAR: Final = 200.0
 SHARE: Final = Bar(0.6)
@@ -45,10 +47,11 @@ _TIMEOUT_S: Final = 1200.0
 
 
 class Flood(msgspec.Struct, frozen=True):
-    """``cpu_us``: per admission, by process."""
+    """``share``: of the raw limit. ``cpu_us``: per admission, by process."""
 
     rate: float
     raw: float
+    share: float
     cpu_us: dict[str, float]
     raw_cpu_us: dict[str, float]
 
@@ -59,7 +62,7 @@ class Run(msgspec.Struct, frozen=True):
     wall_s: float
     rate: float
     waits_s: dict[str, float]
-    evictions: int
+    evictions: float
     cpu_s: dict[str, float]
 
 
@@ -125,7 +128,7 @@ def take_flood(manager: QuotaManager, load: Load, folder: Path, programs: Path) 
         raw, raw_cpu_us = report.run(_raw(place, load))
         place.begin()
         rate, cpu_us = report.run(_flood(place, load))
-        return Flood(rate, raw, cpu_us, raw_cpu_us)
+        return Flood(rate, raw, rate / raw, cpu_us, raw_cpu_us)
     finally:
         place.stop()
 
@@ -160,43 +163,72 @@ def take_run(manager: QuotaManager, load: Load, folder: Path, programs: Path) ->
         place.stop()
 
 
-def _plenty_rows(
-    managers: Sequence[QuotaManager], count: int, queues: int, folder: Path, programs: Path
-) -> list[list[str]]:
-    rows, load = [], plenty(count, queues)
-    for manager in managers:
-        found = take_flood(manager, load, folder / f"plenty-{manager.name}", programs)
-        share = SHARE.said(found.rate / found.raw) if manager.name == "real" else f"{found.rate / found.raw:.2f}×"
-        bar = "" if manager.name != "embedded" else f" (bar ≥ {RATE_BAR:.0f}/s{_missed(found.rate >= RATE_BAR)})"
-        row = [manager.name, f"{load.total:,}", f"{found.rate:,.0f}/s{bar}", f"{found.raw:,.0f}/s", share]
+def in_turns(names: Iterable[str], rounds: int, take: Callable[[str, int], Taken]) -> dict[str, list[Taken]]:
+    """The rounds of each quota manager. In every round all of them are measured one after the other, so that other load
+    on the machine affects all of them."""
+    found: dict[str, list[Taken]] = {name: [] for name in names}
+    for number in range(rounds):
+        for name, taken in found.items():
+            taken.append(take(name, number))
+            print(f"  round {number + 1}: {name:10} {taken[-1]}", flush=True)
+    return found
+
+
+def medians(taken: Sequence[Taken]) -> Taken:
+    """Of each figure by itself, also of those by process or by class."""
+    fields = ((name, [getattr(each, name) for each in taken]) for name in type(taken[0]).__struct_fields__)
+    return type(taken[0])(**{name: _median(values) for name, values in fields})
+
+
+def _median(values: Sequence[Any]) -> Any:
+    if isinstance(values[0], Mapping):
+        return {name: statistics.median(each[name] for each in values) for name in values[0]}
+    return statistics.median(values)
+
+
+def _plenty_rows(managers: Managers, rounds: int, load: Load, folder: Path, programs: Path) -> list[list[str]]:
+    def take(name: str, number: int) -> Flood:
+        return take_flood(managers[name], load, folder / f"plenty-{name}-{number}", programs)
+
+    rows = []
+    for name, taken in in_turns(managers, rounds, take).items():
+        found = medians(taken)
+        share = SHARE.said(found.share) if name == "real" else f"{found.share:.2f}×"
+        bar = "" if name != "embedded" else f" (bar ≥ {RATE_BAR:.0f}/s{_missed(found.rate >= RATE_BAR)})"
+        row = [name, f"{load.total:,}", f"{found.rate:,.0f}/s{bar}", f"{found.raw:,.0f}/s", share]
         rows.append([*row, *(_each_us(used) for used in (found.cpu_us, found.raw_cpu_us))])
         print("  plenty: " + "; ".join(rows[-1]), flush=True)
     return rows
 
 
 def _baseline_rows(
-    managers: Sequence[QuotaManager], load: Load, title: str, folder: Path, programs: Path
+    managers: Managers, rounds: int, load: Load, title: str, folder: Path, programs: Path
 ) -> list[list[str]]:
+    def take(name: str, number: int) -> Run:
+        return take_run(managers[name], load, folder / f"{title}-{name}-{number}", programs)
+
     rows = []
-    for manager in managers:
-        found = take_run(manager, load, folder / f"{title}-{manager.name}", programs)
-        waits = ", ".join(f"{name} {found.waits_s[name]:.1f} s" for name in ("large", "medium", "small"))
+    for name, taken in in_turns(managers, rounds, take).items():
+        found = medians(taken)
+        waits = ", ".join(f"{each} {found.waits_s[each]:.1f} s" for each in ("large", "medium", "small"))
         bar = ""
-        if load == BASELINE and manager != KUEUE:
+        if load == BASELINE and name != KUEUE.name:
             bar = f" (bar ≤ {BASELINE_BAR_S:.0f} s{_missed(found.wall_s <= BASELINE_BAR_S)})"
-        row = [manager.name, f"{load.total:,}", f"{found.wall_s:.0f} s{bar}", f"{found.rate:,.0f}/s", waits]
-        rows.append([*row, f"{found.evictions:,}", ", ".join(f"{n} {s:.0f} s" for n, s in found.cpu_s.items())])
+        row = [name, f"{load.total:,}", f"{found.wall_s:.0f} s{bar}", f"{found.rate:,.0f}/s", waits]
+        rows.append([*row, f"{found.evictions:,.0f}", ", ".join(f"{n} {s:.0f} s" for n, s in found.cpu_s.items())])
         print(f"  {title}: " + "; ".join(rows[-1]), flush=True)
     return rows
 
 
-def _burst_rows(managers: Sequence[QuotaManager], count: int, folder: Path, programs: Path) -> list[list[str]]:
+def _burst_rows(managers: Managers, rounds: int, count: int, folder: Path, programs: Path) -> list[list[str]]:
+    def take(name: str, number: int) -> burst.Burst:
+        return burst.take(managers[name], count, folder / f"burst-{name}-{number}", programs)
+
     rows = []
-    for manager in managers:
-        found = burst.take(manager, count, folder / f"burst-{manager.name}", programs)
-        share = burst.SHARE.said(found.rate / found.raw)
-        rows.append([manager.name, f"{count:,}", f"{found.rate:,.0f}/s", f"{found.raw:,.0f}/s", share])
-        rows[-1].append(_each_us(found.cpu_us))
+    for name, taken in in_turns(managers, rounds, take).items():
+        found = medians(taken)
+        row = [name, f"{count:,}", f"{found.rate:,.0f}/s", f"{found.raw:,.0f}/s", burst.SHARE.said(found.share)]
+        rows.append([*row, _each_us(found.cpu_us)])
         print("  burst: " + "; ".join(rows[-1]), flush=True)
     return rows
 
@@ -222,8 +254,10 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--queues", type=int, default=30, help="queues of plenty")
     parser.add_argument("--pods", type=int, default=10_000, help=f"of the burst, in groups of {burst.GROUP}")
     parser.add_argument("--scale", type=float, default=1.0, help="of the baseline's counts")
+    parser.add_argument("--rounds", type=int, default=FEWEST_ROUNDS, help="with fewer no table is written")
     given = parser.parse_args(arguments)
-    cases, managers = given.cases.split(","), [QUOTA_MANAGERS[name] for name in given.on.split(",")]
+    cases, managers = given.cases.split(","), {name: QUOTA_MANAGERS[name] for name in given.on.split(",")}
+    write = report.write if given.rounds >= FEWEST_ROUNDS else _print_only
     if "pending" in cases:
         report.write("quota, pending", pending.measure())
     programs = binaries()
@@ -233,13 +267,18 @@ def main(arguments: Sequence[str] = ()) -> None:
     with tempfile.TemporaryDirectory(prefix="headgate-bench-") as name:
         folder = Path(name)
         if "plenty" in cases:
-            rows = _plenty_rows(managers, given.count, given.queues, folder, programs)
-            report.write("quota, plenty", report.table(_PLENTY_HEADS, rows))
+            rows = _plenty_rows(managers, given.rounds, plenty(given.count, given.queues), folder, programs)
+            write("quota, plenty", report.table(_PLENTY_HEADS, rows))
         if "burst" in cases:
-            rows = _burst_rows(managers, given.pods, folder, programs)
-            report.write("quota, burst", report.table(_BURST_HEADS, rows))
+            rows = _burst_rows(managers, given.rounds, given.pods, folder, programs)
+            write("quota, burst", report.table(_BURST_HEADS, rows))
         for title, load in (("baseline", BASELINE), ("large-scale", LARGE_SCALE)):
             if title in cases:
-                rows = _baseline_rows(managers, load.scaled(given.scale), title, folder, programs)
+                rows = _baseline_rows(managers, given.rounds, load.scaled(given.scale), title, folder, programs)
                 if given.scale == 1:
-                    report.write(f"quota, {title}", report.table(_RUN_HEADS, rows))
+                    write(f"quota, {title}", report.table(_RUN_HEADS, rows))
+
+
+def _print_only(name: str, lines: Sequence[str]) -> None:
+    """The rows are printed already: the figures of so few rounds are not written down."""
+    print(f"{name}: not written, fewer than {FEWEST_ROUNDS} rounds")

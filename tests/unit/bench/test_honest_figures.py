@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from bench import __main__ as program
-from bench import apiserver, creates, history, metrics, pending, queues, quiet, report, scheduler, standings
+from bench import history, quiet, quota, report, scheduler, standings
 from bench.contenders import CONTENDERS
 from bench.rounds import Round
 
@@ -124,17 +124,34 @@ def test_rounds_are_taken_in_turns_and_the_median_ratio_counts() -> None:
     assert standings.ratio(found, "a", "b", lambda one: one.rate) == 4.0
 
 
+def test_quota_managers_run_in_turns_and_each_figure_is_the_median_of_the_rounds() -> None:
+    rates = {"embedded": [1.0, 2.0, 30.0, 4.0, 5.0], "real": [1.0] * 5}
+    taken: list[str] = []
+
+    def take(name: str, number: int) -> quota.Flood:
+        taken.append(name)
+        rate = rates[name][number]
+        return quota.Flood(rate, 2.0, rate / 2.0, {"etcd": 10.0 * number, "headgate": rate}, {})
+
+    found = quota.in_turns(rates, standings.FEWEST_ROUNDS, take)
+    assert taken == ["embedded", "real"] * 5
+    middle = quota.medians(found["embedded"])
+    assert (middle.rate, middle.share, middle.cpu_us) == (4.0, 2.0, {"etcd": 20.0, "headgate": 4.0})
+    runs = [quota.Run(wall_s, 1.0, {"large": wall_s}, 7, {}) for wall_s in (3.0, 1.0, 2.0)]
+    assert quota.medians(runs) == quota.Run(2.0, 1.0, {"large": 2.0}, 7, {})
+
+
 def test_every_benchmark_with_rounds_takes_at_least_five() -> None:
-    rounds = (
-        apiserver.ROUNDS,
-        creates.ROUNDS,
-        metrics.ROUNDS,
-        pending._ROUNDS,
-        queues._ROUNDS,
-        scheduler.PARKED_ROUNDS,
-    )
+    modules = [module for name, module in sys.modules.items() if name.startswith("bench.")]
+    rounds = {
+        f"{module.__name__}.{name}": value
+        for module in modules
+        for name, value in vars(module).items()
+        if name.endswith("ROUNDS")
+    }
+    assert {"bench.apiserver.ROUNDS", "bench.pending._ROUNDS", "bench.webhooks.ROUNDS"} <= {*rounds}
     assert standings.FEWEST_ROUNDS >= 5
-    assert min(rounds) >= standings.FEWEST_ROUNDS
+    assert {name: value for name, value in rounds.items() if value < standings.FEWEST_ROUNDS} == {}
     for taken, is_whole in ((standings.FEWEST_ROUNDS - 1, False), (standings.FEWEST_ROUNDS, True)):
         options = scheduler.Options(scheduler.NODES, 1, taken, 0, scheduler.CASES, (*CONTENDERS.values(),))
         assert options.whole() == is_whole, "figures of fewer rounds are printed and not written down"
