@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -126,6 +127,11 @@ def test_every_name_of_the_interface_exists_and_is_listed_once() -> None:
     names = framework.__all__
     assert len(set(names)) == len(names)
     assert [name for name in names if not hasattr(framework, name)] == []
+
+
+def test_the_interface_lists_every_name_that_it_has() -> None:
+    public = {name for name, value in vars(framework).items() if name[0] != "_" and not isinstance(value, ModuleType)}
+    assert public == set(framework.__all__)
 
 
 def test_the_plugins_here_serve_every_extension_point() -> None:
