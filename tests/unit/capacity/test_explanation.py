@@ -232,6 +232,15 @@ def test_a_pod_behind_a_fitting_pod_of_its_group_gets_its_own_remedy() -> None:
     assert "the capability of queue b has to grow from 3 to 5 cpu; 1 before it" in explanation.next[0]
 
 
+def test_a_remedy_counts_larger_pods_that_come_first_when_all_of_it_is_there_at_once() -> None:
+    """Of capacity that is added pod by pod, only small pods get some."""
+    waiting = [a_task(f"wait{i}", cpu, queue="b", created_s=i) for i, cpu in enumerate((2, 1, 1))]
+    running = [a_task(f"run{i}", 1, queue="b", node_name="n") for i in range(3)]
+    (step,) = explained(Queues(a_queue("b", cpu=3), *running, *waiting), a_pod("wait2", GATE)).next
+    assert "the capability of queue b has to grow from 3 to 7 cpu" in step
+    assert "is enough" not in step, "of the pods that would have to end, the larger pod takes two"
+
+
 def test_for_a_pod_larger_than_its_queue_freed_capacity_does_not_help() -> None:
     queues = Queues(*TREE, a_task("run", 1, queue="a", node_name="n"), a_task("huge", 9, queue="b"))
     explanation = explained(queues, a_pod("huge", GATE), 9)

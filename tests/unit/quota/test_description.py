@@ -128,6 +128,20 @@ def test_alternative_flavors_are_not_both_requested() -> None:
     assert found.next == (f"the end of ns/one is enough; or {grown}",)
 
 
+def test_no_remedy_is_described_that_a_larger_workload_would_take() -> None:
+    """Of quota that is freed or added workload by workload, only small ones get some; at once, the large one does."""
+    api = Api()
+    api.queue("cq", {"default": {"cpu": 2}})
+    for name in ("one", "two"):
+        api.submit(name, cpu=1)
+    api.cycle()
+    for at_s, (name, cpu) in enumerate({"large": 2, "small": 1, "last": 1}.items(), 1):
+        api.submit(name, cpu=cpu, at_s=at_s)
+    found = told(api, a_workload("last", cpu=1, at_s=3))
+    assert found.position_in_cluster_queue == 2
+    assert not [step for step in found.next if "is enough" in step or "has to grow" in step]
+
+
 def test_the_position_is_described_and_in_a_strict_queue_the_head() -> None:
     api = Api()
     api.queue(queueingStrategy="StrictFIFO")
