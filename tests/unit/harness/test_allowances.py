@@ -99,6 +99,13 @@ def test_a_difference_that_is_meant_is_allowed(
         # schema hints: only these components, and whatever the real server has is served
         (
             "test_http_discovery",
+            "the schemas of authorization.k8s.io/v1",
+            "body/io.k8s.api.authorization.v1.SubjectAccessReview",
+            ABSENT,
+            {"type": "object"},
+        ),
+        (
+            "test_http_discovery",
             "the schemas of v1",
             "body/io.k8s.api.core.v1.Pod",
             ABSENT,
