@@ -292,3 +292,12 @@ def test_a_landing_run_that_fails_prints_its_time_and_status(fails: str, tmp_pat
     assert calls[-1].startswith(fails)
     assert done.returncode != 0
     assert re.fullmatch(r"\.ci/run: \d+ min \d+ s, exit status [1-9]\d*", done.stdout.splitlines()[-1])
+
+
+def test_the_full_run_draws_the_full_tier_and_requires_every_program() -> None:
+    environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS")}
+    printed = subprocess.run(
+        ["make", "-n", "test-full"], env=environment, cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout
+    (line,) = (each for each in printed.splitlines() if "pytest" in each)
+    assert {f"HEADGATE_REQUIRE_{each.upper()}=1" for each in PROGRAMS} | {f"--tier={FULL}"} <= {*line.split()}
