@@ -19,6 +19,8 @@ from harness.tiers import (
     FULL_FACTOR,
     LANDING,
     LANDING_LEAST,
+    ONLY,
+    WITHOUT,
     examples_of,
     expected_seconds,
     is_longer_variant,
@@ -254,6 +256,7 @@ def test_a_required_binary_that_is_absent_fails_and_is_named(variable: str, suit
     assert variable in (ROOT / ".ci" / "run").read_text()
 
 
+PARTS = (WITHOUT, ONLY)
 PROGRAMS = ("kube", "karpenter", "kueue", "helm", "newest", "prometheus", "rootfs")
 MAKE = """#!/bin/sh
 echo "$* $(env | grep ^HEADGATE_REQUIRE | sort | tr '\\n' ' ')" >> calls
@@ -294,10 +297,29 @@ def test_a_landing_run_that_fails_prints_its_time_and_status(fails: str, tmp_pat
     assert re.fullmatch(r"\.ci/run: \d+ min \d+ s, exit status [1-9]\d*", done.stdout.splitlines()[-1])
 
 
+def run_make(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """The Makefile in another folder, without the flags of the `make` that runs these tests."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "ARGS")}
+    command = ["make", "-f", str(ROOT / "Makefile"), *arguments]
+    return subprocess.run(command, env=environment | variables, cwd=folder, capture_output=True, text=True)
+
+
 def test_the_full_run_draws_the_full_tier_and_requires_every_program() -> None:
-    environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS")}
-    printed = subprocess.run(
-        ["make", "-n", "test-full"], env=environment, cwd=ROOT, check=True, capture_output=True, text=True
-    ).stdout
-    (line,) = (each for each in printed.splitlines() if "pytest" in each)
-    assert {f"HEADGATE_REQUIRE_{each.upper()}=1" for each in PROGRAMS} | {f"--tier={FULL}"} <= {*line.split()}
+    printed = run_make(ROOT, "-n", "test-full").stdout
+    runs = [{*line.split()} for line in printed.splitlines() if "pytest" in line]
+    required = {f"HEADGATE_REQUIRE_{each.upper()}=1" for each in PROGRAMS}
+    for which, run in zip(PARTS, runs, strict=True):
+        assert required | {f"--tier={FULL}", f"--measured={which}"} <= run
+
+
+def test_a_run_of_all_tests_has_two_parts_and_fails_if_one_of_them_fails(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "bin" / "pytest").write_text('#!/bin/sh\necho "$*" >> calls\ncase "$*" in *"$FAILS"*) exit 1;; esac\n')
+    (tmp_path / "bin" / "pytest").chmod(0o755)
+    where = (f"BIN={tmp_path / 'bin'}", "READY=bin/pytest", "LOCKED=")
+    statuses = [run_make(tmp_path, *where, "test", FAILS=fails).returncode for fails in ("none", *PARTS)]
+    assert statuses[0] == 0
+    assert all(statuses[1:])
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert [re.findall(r"--measured=(\w+)", call)[0] for call in calls] == [*PARTS] * 3
