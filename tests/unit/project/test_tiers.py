@@ -203,10 +203,7 @@ def test_every_test_that_measures_cpu_time_has_the_mark() -> None:
     unmarked = {
         path.relative_to(ROOT / "tests").as_posix() for path in modules if "mark.measured" not in path.read_text()
     }
-    assert unmarked == {
-        "unit/harness/test_cost_growth.py",  # tests the comparison itself, with given times
-        "unit/harness/test_timing.py",  # uses CPU time on purpose and compares none
-    }
+    assert unmarked == {"unit/harness/test_timing.py"}, "that one uses CPU time on purpose and compares none"
 
 
 def test_files_that_took_long_start_first_and_new_ones_count_as_their_folder() -> None:
