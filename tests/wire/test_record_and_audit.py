@@ -39,7 +39,7 @@ class Recorder:
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stderr is not None
         self.first_line = self.process.stderr.readline()
-        assert "resources complete" in self.first_line, self.first_line
+        assert "resources synced" in self.first_line, self.first_line
 
     def stop(self, number: int = signal.SIGINT) -> tuple[int, str]:
         self.process.send_signal(number)
@@ -78,7 +78,7 @@ def test_a_recording_goes_on_after_a_kill_and_its_audit_finds_nothing_wrong(clus
     assert cluster.ask("DELETE", f"{PODS}/{running(cluster)[0]}", {"gracePeriodSeconds": 0})[0] == 200
     wait_for(lambda: len(running(cluster)) == 2)
     code, out = Recorder(cluster, file).stop()
-    assert (code, out.startswith(f"{file}: recording since")) == (0, True)
+    assert (code, out.startswith(f"{file}: recorded for")) == (0, True)
 
     code, found = audited(file)
     assert (code, found["findings"], found["damage"], found["unreadable"]) == (0, [], "", [])
@@ -110,7 +110,7 @@ def test_a_recording_with_hashed_names_has_none_of_them_and_the_same_result(clus
 def test_the_time_of_a_recording_can_be_given(cluster: Cluster, tmp_path: Path) -> None:
     file, config = tmp_path / "short.hgr", cluster.data / "kubeconfig"
     code, out, _ = headgate("record", file, "--for", "3s", "--kubeconfig", config)
-    assert (code, "13 resources" in out or "12 resources complete" in out) == (0, True)
+    assert (code, "13 resources" in out or "12 resources synced" in out) == (0, True)
     assert headgate("record", file, "--for", "soon")[0] == 2
 
 

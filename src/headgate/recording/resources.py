@@ -21,7 +21,7 @@ _VERBS: Final = ("list", "watch")
 
 
 class RecordedResource(msgspec.Struct, frozen=True):
-    """``versions``: the newest first. ``use``: what an audit reads from it."""
+    """``older_versions``: the newest first. ``use``: what an audit reads from it."""
 
     resource: APIResource
     use: str

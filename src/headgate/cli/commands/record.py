@@ -41,7 +41,11 @@ def read_seconds(text: str) -> int | None:
 @click.command(short_help="Record the changes of a cluster to a file, for audit and simulate.")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
 @click.option("--for", "duration", default="", metavar="TIME", help="Stop after this time: 7d, 12h, 30m, 1d12h.")
-@click.option("--hash-names", is_flag=True, help="Record hashes in place of names. Texts of messages are left out.")
+@click.option(
+    "--hash-names",
+    is_flag=True,
+    help="Record hashes in place of names. Messages of Events and conditions are left out.",
+)
 @click.option(
     "--skip",
     multiple=True,
@@ -61,14 +65,15 @@ def command(
     kubeconfig: str,
     context: str,
 ) -> None:
-    """Watch pods, nodes, queues, PodGroups, Workloads and machines of a cluster, and append every change to FILE.
+    """Watch pods, nodes, NodeClaims, Jobs, queues, PodGroups, Workloads and Events of a cluster, and append every
+    change to FILE.
 
-    Nothing is written to the cluster. FILE grows by what changes. Ctrl-C stops the recorder in order; a recorder that
-    was killed loses at most the last seconds. With an existing FILE the recording continues, and the time between is
-    recorded as a gap. Environment variables, commands, images, volumes and data are never recorded.
+    Nothing is written to the cluster. FILE grows with the number of changes. Ctrl-C stops the recorder cleanly; if it
+    is killed, at most the last few seconds are lost. With an existing FILE the recording continues, and the time
+    between is recorded as a gap. Environment variables, commands, images, volumes and data are never recorded.
 
-    With --hash-names the key of the hashes is in FILE.key: it is needed to continue, and not to read. Do not give it
-    away.
+    With --hash-names the secret key is stored in FILE.key. Continuing the recording needs it; reading does not. Keep it
+    secret.
 
     \b
     Example:
@@ -123,7 +128,7 @@ async def _record(
 
     def show(status: RecorderStatus) -> None:
         nonlocal shown
-        line = _progress(status, writer, time.monotonic() - started_s, duration_s)
+        line = _progress("recording", status, writer, time.monotonic() - started_s, duration_s)
         if sys.stderr.isatty():
             click.echo(f"\r\x1b[K{line}", nl=False, err=True)
         elif not shown and status.synced + status.absent == len(resources):
@@ -135,14 +140,14 @@ async def _record(
         await recorder.run(stop, show)
     if sys.stderr.isatty():
         click.echo("", err=True)
-    click.echo(f"{writer.path}: {_progress(recorder.status, writer, time.monotonic() - started_s, 0)}")
+    click.echo(f"{writer.path}: {_progress('recorded', recorder.status, writer, time.monotonic() - started_s, 0)}")
 
 
-def _progress(status: RecorderStatus, writer: RecordingWriter, elapsed_s: float, duration_s: int) -> str:
+def _progress(verb: str, status: RecorderStatus, writer: RecordingWriter, elapsed_s: float, duration_s: int) -> str:
     parts = [
-        f"recording since {human_duration(elapsed_s)}",
-        f"{status.changes} states, {status.deletions} deletions",
-        f"{status.synced} resources complete",
+        f"{verb} for {human_duration(elapsed_s)}",
+        f"{status.changes} changes, {status.deletions} deletions",
+        f"{status.synced} resources synced",
         *([f"{status.absent} not served"] if status.absent else []),
         size(writer.size_bytes),
         *([f"{human_duration(max(duration_s - elapsed_s, 0))} left"] if duration_s else []),

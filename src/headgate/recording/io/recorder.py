@@ -1,8 +1,9 @@
 """Watches all recorded resources of a cluster and writes their changes to a file.
 
-Each resource has its own task: it waits until the cluster serves the resource, then runs an informer on it. Before the
-first watch all rights are checked with one small list each, and missing ones are named together. Blocks are written
-every few seconds, so a process that is killed loses at most these.
+Each resource has its own task: it waits until the cluster serves the resource, then runs an informer on it. Before
+that, the permissions to list and watch each resource are tested with one small request each; all missing ones are
+reported together. Records are collected, and written as one compressed block every few seconds, so a killed process
+loses at most one block.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ class RecorderStatus(msgspec.Struct):
 
 
 class _ResourceRecorder:
-    """One resource: turns the events of its informer into records."""
+    """One resource: turns the events of its informer into records. ``writer.table`` has the last recorded state of
+    every object and turns changes into records. A *notice* is a record about the recording itself: a session, a synced
+    or absent resource, a watch problem."""
 
     def __init__(
         self,
@@ -73,13 +76,14 @@ class _ResourceRecorder:
         self._listed: set[tuple[str, str]] = set()
         self._is_first_list = True
         self._complete_s = writer.table.last_ms / 1000
-        """Until when nothing is missing."""
+        """The time until which all changes of the resource are recorded."""
 
     def begin_list(self) -> None:
         self._is_listing = True
 
     def take(self, event: InformerEvent) -> None:
         now_s = self._now_s()
+        # how long changes may have been missed: a list shows only the last state
         gap_s = max(0.0, now_s - self._complete_s) if self._is_listing and self._complete_s else 0.0
         match event:
             case ObjectApplied(object=obj):
@@ -121,6 +125,7 @@ class _ResourceRecorder:
         self._writer.add([self._writer.table.record_notice(ResourceSynced(now_s, self._name, revision))])
 
     def absent(self, problem: str = "") -> None:
+        """``problem``: not recorded; the informer passes it."""
         self._writer.add([self._writer.table.record_notice(ResourceAbsent(self._now_s(), self._name))])
 
     def report(self, text: str) -> None:
@@ -166,8 +171,8 @@ async def _refusal(transport: Transport, resource: APIResource, verb: str, query
 
 
 class ClusterRecorder:
-    """``skipped``: names of resources that are left out. ``hasher``: hashes names. ``flush_s``, ``absent_s``: how often
-    a block is written, and a resource that is not served is looked for."""
+    """``skipped``: names of resources that are left out. ``hasher``: hashes names. ``flush_s``: how often a block is
+    written. ``absent_s``: how often a resource that is not served is looked for."""
 
     def __init__(
         self,
