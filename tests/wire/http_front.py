@@ -18,7 +18,7 @@ import msgspec
 from embedded import TOKEN, Embedded
 from headgate.apiserver.authn.user import UserInfo
 from headgate.apiserver.io.api_server import APIServer
-from headgate.apiserver.io.certificate_files import ensure
+from headgate.apiserver.io.certificate_files import ensure_certificates
 from headgate.apiserver.io.http_server import SecureServing
 from headgate.http.server import listen
 from headgate.http.server_limits import ServerLimits
@@ -32,7 +32,7 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 
 class Front:
     def __init__(self, folder: Path, limits: ServerLimits) -> None:
-        self.certificates = ensure(folder / "pki", "127.0.0.1")
+        self.certificates = ensure_certificates(folder / "pki", "127.0.0.1")
         self._api = Embedded(namespace="default", users={SOMEBODY: UserInfo("somebody")}).api
         self._sock = listen("127.0.0.1", 0)
         self.port: int = self._sock.getsockname()[1]

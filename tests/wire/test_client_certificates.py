@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from headgate.apiserver.io.certificate_files import ensure
+from headgate.apiserver.io.certificate_files import ensure_certificates
 from headgate.http.server_limits import ServerLimits
 from wire.http_front import ADMIN, MAPS, Front
 
@@ -89,7 +89,7 @@ def test_one_that_is_out_of_date_is_answered_with_401_and_a_token_still_counts(f
 
 
 def test_one_of_a_foreign_authority_does_not_get_in(front: Front, tmp_path: Path) -> None:
-    foreign = ensure(tmp_path / "foreign", "127.0.0.1").ca.parent
+    foreign = ensure_certificates(tmp_path / "foreign", "127.0.0.1").ca.parent
     tls = client(front, foreign, "jane", "system:masters")
     with pytest.raises((ssl.SSLError, ConnectionError)):
         front.ask("GET", MAPS, token=ADMIN, tls=tls)
@@ -105,7 +105,7 @@ def test_a_servers_certificate_makes_no_client(front: Front) -> None:
 def test_a_renewed_certificate_is_served_without_a_restart_and_open_lines_stay(front: Front) -> None:
     with front.line() as before:
         front.certificates.server.unlink()
-        ensure(front.certificates.ca.parent, "127.0.0.1")
+        ensure_certificates(front.certificates.ca.parent, "127.0.0.1")
         front.renew()
         with front.line() as after:
             assert after.getpeercert() != before.getpeercert()

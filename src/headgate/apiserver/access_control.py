@@ -64,7 +64,7 @@ def _check_access(api: ServerState, request: ServerRequest, now_s: float) -> Acc
         if isinstance(impersonated, api_errors.StatusError):
             return AccessResult(login, login, _refuse(request, impersonated, _NO_SNIFF))
         user = impersonated
-    if user.is_master:
+    if user.is_in_system_masters:
         return AccessResult(user, login)
     attributes = attributes_of(request.info, user.name)
     decision = api.authorizer.decide(user, attributes)

@@ -29,7 +29,7 @@ _GC_FIELDS: Final = ("ownerReferences", "finalizers", "managedFields", "selfLink
 def check_create_permission(call: RequestContext) -> api_errors.StatusError | None:
     """The error if a PUT or PATCH creates an object and the user has no right to create it."""
     info, kind = call.info, call.kind
-    if info.verb == "create" or call.user.is_master:
+    if info.verb == "create" or call.user.is_in_system_masters:
         return None
     attributes = AuthorizationAttributes(
         call.user.name, "create", kind.group, kind.plural, info.subresource, info.namespace, info.name
@@ -40,7 +40,7 @@ def check_create_permission(call: RequestContext) -> api_errors.StatusError | No
 
 def check_escalation(call: RequestContext, new: Object, old: Object | None) -> api_errors.StatusError | None:
     """The error if the user may not write this role or binding. Other kinds grant no rights."""
-    if call.kind.group != _GROUP or call.user.is_master:
+    if call.kind.group != _GROUP or call.user.is_in_system_masters:
         return None
     if old is not None and _changes_only_gc_fields(call, new, old):
         return None
@@ -104,8 +104,8 @@ def _missing_rights_problem(call: RequestContext, requested: Sequence[PolicyRule
     missing = uncovered([rule for rule, _, _ in effective.rules], requested)
     if missing is None:
         return (
-            f"user {quote(user.name)} is attempting to grant more combinations of verbs, resources and names than are"
-            " compared with the permissions held; split the rules, or ask for the verb escalate or bind"
+            "the rules have too many combinations of verbs, resources and names to compare them with the permissions of"
+            f" user {quote(user.name)}; split the rules, or obtain the verb escalate or bind"
         )
     if not missing:
         return None

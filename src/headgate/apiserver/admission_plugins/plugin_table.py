@@ -81,7 +81,9 @@ VALIDATING: Final = (
     PluginRegistration("LimitRanger", _UPDATE, "pods/resize", limit_ranger.validate_pod),
     PluginRegistration("LimitRanger", _WRITE, _CLAIMS, limit_ranger.validate_claim),
     PluginRegistration("ServiceAccount", _CREATE, "pods", service_account.validate_new_pod),
-    PluginRegistration("ServiceAccount", _UPDATE, "pods/ephemeralcontainers", service_account.validate_debugging),
+    PluginRegistration(
+        "ServiceAccount", _UPDATE, "pods/ephemeralcontainers", service_account.validate_ephemeral_containers
+    ),
     PluginRegistration("PodSecurity", _WRITE, "namespaces", pod_security.validate_namespace),
     PluginRegistration("Priority", _WRITE, _PRIORITIES, priority.validate_class),
     PluginRegistration("PersistentVolumeClaimResize", _UPDATE, _CLAIMS, claim_resize.validate_claim),

@@ -69,7 +69,7 @@ def validate_new_pod(
     return attributes.forbidden(new, problem) if problem else None
 
 
-def validate_debugging(
+def validate_ephemeral_containers(
     attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
 ) -> api_errors.StatusError | None:
     """The error if an ephemeral container refers to a secret that its service account does not allow."""
@@ -79,7 +79,7 @@ def validate_debugging(
     if not _is_enforced(account):
         return None
     containers = new["spec"].get("ephemeralContainers") or ()
-    problem = next(_disallowed_variables("ephemeral container", containers, account), "")
+    problem = next(_disallowed_env_refs("ephemeral container", containers, account), "")
     # kube-apiserver returns a 500 without a reason here, not a 403.
     return api_errors.unknown_error(problem) if problem else None
 
@@ -131,7 +131,7 @@ _SECRET_FIELDS: Final = {
 
 def _refers_to_secrets(spec: Object) -> bool:
     containers = (each for field in _CONTAINERS for each in spec.get(field) or ())
-    if any(secret for each in containers for secret, _ in _secret_variables(each)):
+    if any(secret for each in containers for secret, _ in _secret_env_refs(each)):
         return True
     if any(each.get("name") for each in spec.get("imagePullSecrets") or ()):
         return True
@@ -151,7 +151,7 @@ def _is_enforced(account: Object) -> bool:
     return (account["metadata"].get("annotations") or {}).get(_ENFORCE) in _TRUE
 
 
-def _secret_variables(container: Object) -> Iterator[tuple[str, str]]:
+def _secret_env_refs(container: Object) -> Iterator[tuple[str, str]]:
     """Each secret in the environment of the container, and its location for messages."""
     for variable in container.get("env") or ():
         reference = (variable.get("valueFrom") or {}).get("secretKeyRef")
@@ -162,11 +162,11 @@ def _secret_variables(container: Object) -> Iterator[tuple[str, str]]:
             yield source["secretRef"].get("name", ""), "envFrom"
 
 
-def _disallowed_variables(container_kind: str, containers: Any, account: Object) -> Iterator[str]:
+def _disallowed_env_refs(container_kind: str, containers: Any, account: Object) -> Iterator[str]:
     allowed = {each.get("name", "") for each in account.get("secrets") or ()}
     name = account["metadata"]["name"]
     for container in containers or ():
-        for secret, location in _secret_variables(container):
+        for secret, location in _secret_env_refs(container):
             if secret not in allowed:
                 yield (
                     f"{container_kind} {container.get('name', '')} with {location} referencing"
@@ -186,7 +186,7 @@ def _disallowed_secret(account: Object, spec: Object) -> str:
                 f" {name} does not reference that secret"
             )
     for container_kind, field in (("init container", "initContainers"), ("container", "containers")):
-        for problem in _disallowed_variables(container_kind, spec.get(field), account):
+        for problem in _disallowed_env_refs(container_kind, spec.get(field), account):
             return problem
     allowed_pull_secrets = {each.get("name", "") for each in account.get("imagePullSecrets") or ()}
     for index, reference in enumerate(spec.get("imagePullSecrets") or ()):

@@ -30,7 +30,7 @@ class UserInfo(msgspec.Struct, frozen=True):
     extra: Mapping[str, tuple[str, ...]] = {}
 
     @property
-    def is_master(self) -> bool:
+    def is_in_system_masters(self) -> bool:
         """Whether the user is in ``system:masters``, whose members may do everything."""
         return MASTERS in self.groups
 

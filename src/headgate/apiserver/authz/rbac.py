@@ -147,7 +147,7 @@ class RBACAuthorizer:
 
     def decide(self, user: UserInfo, attributes: AuthorizationAttributes) -> AuthorizationDecision:
         """Whether ``user`` may do what ``attributes`` describe. ``attributes.user`` is only used in texts."""
-        if user.is_master:
+        if user.is_in_system_masters:
             return _MASTER
         return self.effective_rules(user, attributes.namespace).decide(attributes)
 

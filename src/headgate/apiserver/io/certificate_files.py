@@ -52,7 +52,7 @@ class Certificates(msgspec.Struct, frozen=True):
     server_key: Path
 
 
-def ensure(folder: Path, host: str, now: datetime.datetime | None = None) -> Certificates:
+def ensure_certificates(folder: Path, host: str, now: datetime.datetime | None = None) -> Certificates:
     """The certificates for serving on ``host``, created or renewed if necessary.
 
     An existing CA is never replaced, because clients trust it. Raises ``FileProblem`` if it cannot be used.

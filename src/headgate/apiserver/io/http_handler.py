@@ -101,7 +101,7 @@ class APIRequestHandler:
     def _is_master(self, request: ServerRequest) -> bool:
         """Members of ``system:masters`` are not limited, so that they can repair a busy server."""
         user = self._endpoint.user_of(request)
-        return user is not None and user.is_master
+        return user is not None and user.is_in_system_masters
 
     async def _respond_later(self, head: RequestHead, pending: PendingResponse, *, reading: bool) -> HandlerResponse:
         self._in_flight.begin(reading=reading)

@@ -16,7 +16,7 @@ from headgate.apiserver.io.certificate_files import make_folder, make_private, r
 _KEY_DEPENDENTS: Final = "the tokens of service accounts"
 
 
-def signing_key(folder: Path) -> SigningKey:
+def ensure_signing_key(folder: Path) -> SigningKey:
     """The key in the folder, created if there is none. Raises ``FileProblem`` for an invalid file."""
     path = folder / "sa.key"
     make_folder(folder)

@@ -42,21 +42,21 @@ class Subresource(msgspec.Struct, frozen=True):
 
 
 class FieldLabel(msgspec.Struct, frozen=True):
-    """A name in field selectors. Its value is that of the first path that is set, as text; otherwise ``zero``.
+    """A name in field selectors. Its value is that of the first path that is set, as text; otherwise ``default``.
 
-    A label without paths is accepted for old clients; its value is always ``zero``.
+    A label without paths is accepted for old clients; its value is always ``default``.
     """
 
     label: str
     paths: tuple[tuple[str, ...], ...]
-    zero: str = ""
+    default: str = ""
 
     def value(self, stored: Mapping[str, Any]) -> str:
         for path in self.paths:
             text = _text_at(stored, path)
             if text:
                 return text
-        return self.zero
+        return self.default
 
 
 def _text_at(value: Any, path: tuple[str, ...]) -> str:

@@ -1,1 +1,1 @@
-"""The rows of built-in kinds, by API group."""
+"""The tables of built-in kinds, by API group."""

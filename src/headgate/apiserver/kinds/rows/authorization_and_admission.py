@@ -1,4 +1,4 @@
-"""Rows for RBAC, access reviews and admission configuration."""
+"""The built-in kinds of RBAC, access reviews and admission configuration."""
 
 from __future__ import annotations
 

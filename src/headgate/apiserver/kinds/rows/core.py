@@ -1,4 +1,5 @@
-"""Rows for the core group, ``/api/v1``, and for ``events.k8s.io``, whose events are stored in the core group."""
+"""The built-in kinds of the core group, ``/api/v1``, and of ``events.k8s.io``, whose events are stored in the core
+group."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ _POD_LABELS: Final = (
     field("spec.restartPolicy"),
     field("spec.schedulerName"),
     field("spec.serviceAccountName"),
-    field("spec.hostNetwork", zero="false"),
+    field("spec.hostNetwork", default="false"),
     field("status.phase"),
     field("status.podIP", "status.podIPs.0.ip"),
     FieldLabel("status.podIPs", ()),
@@ -103,7 +104,7 @@ CORE: Final[tuple[ServedKind, ...]] = (
         "Cluster",
         short_names=("no",),
         subresources=(("proxy", PROXY, ("", "v1", "NodeProxyOptions")), STATUS),
-        field_labels=(*_NAME, field("spec.unschedulable", zero="false")),
+        field_labels=(*_NAME, field("spec.unschedulable", default="false")),
         field_label_refusal=_REFUSAL,
     ),
     builtin_kind(
@@ -146,7 +147,7 @@ CORE: Final[tuple[ServedKind, ...]] = (
         short_names=("rc",),
         categories=_ALL,
         subresources=(SCALE, STATUS),
-        field_labels=(*METADATA_LABELS, field("status.replicas", zero="0")),
+        field_labels=(*METADATA_LABELS, field("status.replicas", default="0")),
         field_label_refusal=_REFUSAL,
     ),
     builtin_kind("v1", "ResourceQuota", "resourcequotas", "Namespaced", short_names=("quota",), subresources=(STATUS,)),

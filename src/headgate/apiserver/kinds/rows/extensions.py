@@ -1,4 +1,4 @@
-"""The row for CustomResourceDefinitions. The rows of custom kinds are built at run time (``apiserver/custom/``)."""
+"""The built-in kind CustomResourceDefinition. Custom kinds are built at run time (``apiserver/custom/``)."""
 
 from __future__ import annotations
 

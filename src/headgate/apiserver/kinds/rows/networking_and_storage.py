@@ -1,4 +1,4 @@
-"""Rows for runtime classes, devices, storage, networking and leases."""
+"""The built-in kinds for runtime classes, devices, storage, networking and leases."""
 
 from __future__ import annotations
 

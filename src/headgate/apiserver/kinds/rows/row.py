@@ -29,14 +29,15 @@ STATUS: Final[SubresourceRow] = ("status", READ_WRITE, None)
 SCALE: Final[SubresourceRow] = ("scale", READ_WRITE, ("autoscaling", "v1", "Scale"))
 
 
-def field(label: str, *more_paths: str, zero: str = "") -> FieldLabel:
-    """A field label named after its own path; ``more_paths`` are read if that one is empty."""
-    return FieldLabel(label, tuple(tuple(path.split(".")) for path in (label, *more_paths)), zero)
+def field(label: str, *more_paths: str, default: str = "") -> FieldLabel:
+    """A field label named after its own path; ``more_paths`` are read if that one is empty. ``default``: the value if
+    all are empty."""
+    return FieldLabel(label, tuple(tuple(path.split(".")) for path in (label, *more_paths)), default)
 
 
-def alias(label: str, path: str, zero: str = "") -> FieldLabel:
+def alias(label: str, path: str, default: str = "") -> FieldLabel:
     """A field label whose name is not its path in the stored object."""
-    return FieldLabel(label, (tuple(path.split(".")),), zero)
+    return FieldLabel(label, (tuple(path.split(".")),), default)
 
 
 def builtin_kind(

@@ -1,4 +1,5 @@
-"""Rows for ``apps``, ``batch``, ``autoscaling``, ``policy`` and ``scheduling.k8s.io``."""
+"""The built-in kinds of ``apps``, ``batch``, ``autoscaling``, ``policy`` and ``scheduling.k8s.io``, one
+:func:`builtin_kind` each."""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ BATCH: Final[tuple[ServedKind, ...]] = (
         "Namespaced",
         categories=_ALL,
         subresources=(STATUS,),
-        field_labels=(*METADATA_LABELS, alias("status.successful", "status.succeeded", zero="0")),
+        field_labels=(*METADATA_LABELS, alias("status.successful", "status.succeeded", default="0")),
         field_label_refusal="field label {quoted} not supported for Job",
     ),
 )
