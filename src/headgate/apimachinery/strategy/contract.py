@@ -7,25 +7,23 @@ steps; ``STRATEGIES`` in ``apimachinery/strategy/__init__.py`` is the table of a
 ``apimachinery/validation/`` and ``apimachinery/defaults/``.
 
 The order of a create: defaults, admission, system metadata, ``allocate``, ``early_warnings``, ``prepare_create``,
-``validate_create`` and, only if that found nothing, the common metadata rules, ``warnings_create``. The order of an
-update: namespace check, ``allocate``, ``metadata.generation`` taken from the old object, ``prepare``, old uid,
-creationTimestamp and deletionTimestamp restored, common metadata rules *plus* ``validate`` in one list, ``warnings``.
-All objects are dictionaries in the normal form of ``apimachinery/codec/decoder.py``, in the version of the request.
-``prepare_create`` and ``prepare`` change the new object in place; it may then share parts with the old object.
+``validate_create``, the common metadata rules (only if ``validate_create`` found no error), ``warnings_create``. The
+order of an update: namespace check, ``allocate``, ``metadata.generation`` taken from the old object, ``prepare``, old
+uid, creationTimestamp and deletionTimestamp restored, common metadata rules *plus* ``validate`` in one list,
+``warnings``. All objects are dictionaries as ``apimachinery/codec/decoder.py`` returns them (absent in place of zero
+values, canonical quantities and times), in the version of the request. ``prepare_create`` and ``prepare`` change the
+new object in place; it may then share parts with the old object.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from headgate.kube.feature_gates import FeatureGates
 from headgate.kube.field_errors import FieldErrors
-
-if TYPE_CHECKING:
-    from headgate.kube.feature_gates import FeatureGates
 
 Object = dict[str, Any]
 
@@ -42,7 +40,8 @@ class StrategyContext(msgspec.Struct, frozen=True):
 
 
 class AllocationPool(msgspec.Struct, frozen=True):
-    """The pool that :attr:`Strategy.allocate` allocates from."""
+    """The values that :attr:`Strategy.allocate` may not use, and its random source; for example node ports of
+    Services."""
 
     taken: Container[Hashable]  # allocations of the stored objects of this kind, in all namespaces
     random_below: Callable[[int], int]  # a random number from 0 up to, not including, the argument

@@ -28,7 +28,8 @@ class ObjectMetaReader:
         self._schemas: Final = schemas
 
     def read(self, value: Any) -> tuple[Object, list[str], str]:
-        """Metadata in normal form, its unknown fields (without ``metadata.``), and the error text."""
+        """Metadata as ``apimachinery/codec/decoder.py`` returns it, its unknown fields (without ``metadata.``), and the
+        error text."""
         decoded = convert(self._schemas, META_TYPE, value)
         unknown = [text.removeprefix('unknown field "').removesuffix('"') for text in decoded.strict_errors]
         return decoded.obj, unknown, decoded.error or ""

@@ -1,4 +1,7 @@
-"""Validation of probes, lifecycle hooks and their handlers."""
+"""Validation of probes, lifecycle hooks and their handlers.
+
+``grace_s``: the pod's terminationGracePeriodSeconds; None if it is missing, which ``spec.py`` reports.
+"""
 
 from __future__ import annotations
 
@@ -91,6 +94,7 @@ def _validate_http_get(handler: Object, path: str) -> FieldErrors:
     errors += validate_port_number_or_name(handler.get("port", 0), f"{path}.port")
     scheme = handler.get("scheme", "")
     if scheme not in ("HTTP", "HTTPS"):
+        # the API server prints a value of a named Go string type as JSON
         errors.append(not_supported(f"{path}.scheme", go_named_string(scheme), ("HTTP", "HTTPS")))
     for header in handler.get("httpHeaders") or ():
         name = header.get("name", "")
