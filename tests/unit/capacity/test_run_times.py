@@ -56,7 +56,7 @@ def test_what_is_released_and_when_is_as_in_a_slow_reference(seed: int) -> None:
     random = Random(seed)
     spread = random.choice([1, 5, 1000])  # few times: many pods end together
     run_times, records = RunTimes(), list[PodRecord]()
-    run_times.move("q", _PATH)
+    run_times.set_path("q", _PATH)
     for number in range(400):
         run_time = RunTime(
             float(random.randint(1, spread)),
@@ -91,11 +91,11 @@ def test_what_is_released_and_when_is_as_in_a_slow_reference(seed: int) -> None:
 
 def test_pods_count_in_the_ancestors_that_their_queue_has_now() -> None:
     run_times = RunTimes()
-    run_times.move("q", ("q", "p"))
+    run_times.set_path("q", ("q", "p"))
     run_times.add(a_record("a", 2, RunTime(10.0, 0.0, _NOW_S)))
     run_times.add(a_record("b", 1, None))
     assert [run_times.held(name, "cpu", with_gangs=True) for name in ("q", "p", "r")] == [2, 2, 0]
-    run_times.move("q", ("q", "r"))
+    run_times.set_path("q", ("q", "r"))
     assert [run_times.held(name, "cpu", with_gangs=True) for name in ("q", "p", "r")] == [2, 0, 2]
-    run_times.move("q", ("q",))
+    run_times.set_path("q", ("q",))
     assert [run_times.held(name, "cpu", with_gangs=True) for name in ("q", "p", "r")] == [2, 0, 0]

@@ -46,7 +46,7 @@ def test_a_queue_that_watches_several_places_is_due_once() -> None:
 
 def test_what_counts_as_used_or_set_aside_counts_in_all_ancestors() -> None:
     ledger = Ledger()
-    ledger.move("q", ("q", "p"))
+    ledger.set_path("q", ("q", "p"))
     for column in LedgerColumn:
         ledger.triggers.watch("a", {("p", "cpu"): 0})
         before = ledger.account("p").version
@@ -55,5 +55,5 @@ def test_what_counts_as_used_or_set_aside_counts_in_all_ancestors() -> None:
         assert ledger.triggers.take_due() == (["a"] if is_counted else [])
         assert (ledger.account("p").version != before) is is_counted
     ledger.triggers.watch("a", {("p", "cpu"): 0})
-    ledger.move("q", ("q", "r"))
+    ledger.set_path("q", ("q", "r"))
     assert ledger.triggers.take_due() == ["a"]

@@ -123,7 +123,7 @@ class Ledger:
         if sign < 0:
             self._delete_if_empty(queue)
 
-    def move(self, queue: str, path: tuple[str, ...]) -> None:
+    def set_path(self, queue: str, path: tuple[str, ...]) -> None:
         """Set the path of a queue (itself, its parent, and so on): the amounts of its own pods then count in the new
         ancestors and no longer in the former ones."""
         before = self._paths.get(queue, (queue,))

@@ -51,7 +51,7 @@ class RunTimes:
             del self._own[record.queue]
         self._discount(record, self._path(record.queue))
 
-    def move(self, queue: str, path: tuple[str, ...]) -> None:
+    def set_path(self, queue: str, path: tuple[str, ...]) -> None:
         """Set the path of a queue (itself, its parent, and so on): its pods then count in the new ancestors and no
         longer in the former ones."""
         before = self._path(queue)

@@ -50,8 +50,8 @@ class QueueEventHandlers:
         cache = self._cache
         for name in names:
             tree_queue = cache.tree.queues.get(name)
-            cache.ledger.move(name, cache.tree.path(name))
-            cache.run_times.move(name, cache.tree.path(name))
+            cache.ledger.set_path(name, cache.tree.path(name))
+            cache.run_times.set_path(name, cache.tree.path(name))
             cache.queue_applied(name)
             cache.mark_gangs_in(name)
             if cache.conf.has_leases:
