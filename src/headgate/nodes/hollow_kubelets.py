@@ -81,7 +81,7 @@ class HollowKubelets:
 
     def clock_moved(self, by_s: float) -> None:
         """The clock was set forward by ``by_s``. Waits that have begun keep their duration."""
-        self._timers.move(by_s)
+        self._timers.postpone_all(by_s)
         self._nodes.clock_moved(by_s)
         self._workers.clock_moved(by_s)
 

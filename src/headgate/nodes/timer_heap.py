@@ -39,7 +39,7 @@ class TimerHeap(Generic[K]):
         deadline_s = self._deadlines.next_deadline_s()
         return None if deadline_s is None else deadline_s + self._clock_offset_s
 
-    def move(self, by_s: float) -> None:
+    def postpone_all(self, by_s: float) -> None:
         """The clock was set forward by ``by_s``: all deadlines move with it, so that waits keep their duration."""
         self._clock_offset_s += by_s
 

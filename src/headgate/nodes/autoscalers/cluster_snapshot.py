@@ -1,6 +1,6 @@
-"""Pods and nodes of the API, indexed so that a model finds pending pods and a node's pods without a scan.
+"""Pods and nodes of the API, indexed so that an autoscaler model finds pending pods and a node's pods without a scan.
 
-Both models read it; neither writes it. Pods are identified by uid, nodes by name.
+The models of Cluster Autoscaler and Karpenter read it; neither writes it. Pods are identified by uid, nodes by name.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class ClusterSnapshot:
         """Pods that have no node and are not terminal."""
         return self._pending
 
-    def pod_applied(self, wire: Object) -> tuple[AutoscalerPod | None, AutoscalerPod]:
+    def pod_applied(self, obj: Object) -> tuple[AutoscalerPod | None, AutoscalerPod]:
         """Returns the previous state of the pod, if there is one, and the present state."""
-        pod = read_pod(wire)
+        pod = read_pod(obj)
         old = self.pod_removed(pod.uid)
         self._pods[pod.uid] = pod
         if pod.node:
@@ -55,8 +55,8 @@ class ClusterSnapshot:
                 del self._on_node[pod.node]
         return pod
 
-    def node_applied(self, wire: Object) -> tuple[AutoscalerNode | None, AutoscalerNode]:
-        node = read_node(wire)
+    def node_applied(self, obj: Object) -> tuple[AutoscalerNode | None, AutoscalerNode]:
+        node = read_node(obj)
         old = self._nodes.get(node.name)
         self._nodes[node.name] = node
         prefix, _, number = node.name.rpartition("-")
@@ -72,10 +72,10 @@ class ClusterSnapshot:
         return (pod for pod in self._on_node.get(node, {}).values() if not pod.terminal)
 
     def is_empty(self, node: str) -> bool:
-        """Whether only pods that stay with the node run there."""
+        """Whether only DaemonSet pods and mirror pods run there (Cluster Autoscaler calls such a node empty)."""
         return all(pod.stays_with_its_node for pod in self.running_on(node))
 
     def new_name(self, group: str) -> str:
-        """A name that no known machine of the group has or had."""
+        """A name that no known node of the node group (Cluster Autoscaler) or node pool (Karpenter) has or had."""
         self._highest[group] = self._highest.get(group, 0) + 1
         return f"{group}-{self._highest[group]:04}"
