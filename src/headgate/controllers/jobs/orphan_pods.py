@@ -1,7 +1,10 @@
 """Removes the tracking finalizer from pods that have been counted, and from pods that no job will count.
 
 A pod that no job will count has no controller, or its job is deleted or has finished. If the job of a pod is not in the
-cache, it is read from the API server before the finalizer is removed, because the watch may be late.
+cache, it is read from the API server before the finalizer is removed, because the watch may be late. A finished job
+with another ``spec.managedBy`` keeps its pods: its own controller removes the finalizers.
+
+Reconcilers are generators: they yield API requests (``controllers/framework/effects.py``) and receive the responses.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ class FinalizersRemoved(msgspec.Struct, frozen=True):
     uids: frozenset[str]
     """The uids of pods that have no finalizer now, or are deleted."""
     had_missing: bool
-    """Some pods did not exist: no watch event of them will follow."""
+    """Some pods no longer existed, so no watch event will come for them."""
     problem: str | None
 
 
@@ -57,7 +60,7 @@ def remove_finalizers(
 
 
 def is_orphan(cache: OwnershipCache, pod: Object) -> bool:
-    """Whether the cache has no job that will count a tracked pod."""
+    """Whether the pod is tracked and no job in the cache will count it."""
     if not is_tracked(pod):
         return False
     controller = controller_of(pod)
