@@ -54,7 +54,7 @@ class NodeMatrix:
         self.taint_sets: list[Taints] = [()]
         self.size = 0
         """The number of rows in use, including rows without a node."""
-        self.change_counts: list[int] = [0] * capacity
+        self.generations: list[int] = [0] * capacity
         """Per row the number of changes that preemption depends on: of the node, its pods, and their start times."""
         self.layout = 0
         """Increases when nodes are added or removed: rows, their number, or the order of names changed."""
@@ -217,7 +217,7 @@ class NodeMatrix:
         self.is_node = _read_only(self._is_node)
         self.unschedulable = _read_only(self._unschedulable)
         self.taint_set = _read_only(self._taint_set)
-        self.change_counts += [0] * more
+        self.generations += [0] * more
         self._nodes += [None] * more
         self._pods_on += [{} for _ in range(more)]
 
@@ -254,7 +254,7 @@ class NodeMatrix:
         """Replace a pod of the same shape. Its labels may differ: API servers add some to bound pods."""
         self._pods_on[row][pod.uid] = pod
         if old.labels == pod.labels and old.deleting is pod.deleting:
-            self.change_counts[row] += old.started_s != pod.started_s
+            self.generations[row] += old.started_s != pod.started_s
         else:
             self._index_pod(row, old, -1)
             self._index_pod(row, pod, 1)
@@ -323,7 +323,7 @@ class NodeMatrix:
         self._log_change(NodeChange(row, pod, sign))
 
     def _log_change(self, change: NodeChange) -> None:
-        self.change_counts[change.row] += 1
+        self.generations[change.row] += 1
         self.log.add(change)
 
     def _add_orphan(self, pod: PodInfo) -> None:

@@ -1,6 +1,6 @@
 """Terminating pods: capacity that becomes free soon, so that no preemption and no new node is needed for it.
 
-The capacity that a pod holds in its queue, and Kueue's quota with KEP-6143, is free as soon as the pod begins to
+The capacity that a pod holds in its queue, and its quota with Kueue's KEP-6143, is free as soon as the pod begins to
 terminate. The next pod is then admitted before a node has capacity for it. :meth:`TerminatingPods.find_node` nominates
 the node where it fits after the terminating pods, beside the pods nominated there before; the pod is not reported as
 Unschedulable until those pods are overdue. This applies to pods of profiles with queues, to pods with certain labels,

@@ -62,11 +62,11 @@ class DefaultPreemption:
     def post_filter(
         self, pod: PodInfo, unplaced: Unplaced, handle: Handle, /
     ) -> PostFilterNomination | PostFilterUnschedulable | str:
-        """``unplaced``: the failed scheduling cycle. A text as the result says why the plugin did not search for a
-        node, or could not."""
+        """``unplaced``: the failed scheduling cycle. ``handle.matrix`` is the snapshot of all nodes, one row per node.
+        A text as the result says why the plugin did not search for a node, or could not."""
         if ineligibility := self._find_ineligibility(pod, unplaced, handle):
             return f"preemption: {ineligibility}"
-        # filter_inputs: a value that is equal for pods that the filters treat equally.
+        # Pods with equal filter_inputs get equal Filter results on the same node.
         filter_inputs, depends_on_other_nodes = handle.cycle_state_key(pod)
         rule = self._rules.get(pod.scheduler_name, BY_PRIORITY)
         cache = self._caches.for_key((filter_inputs, pod.priority, rule.cache_key(pod)))
@@ -78,8 +78,8 @@ class DefaultPreemption:
             row = matrix.row_of(name)
             if row is None:
                 continue
-            change_number = matrix.log.position if depends_on_other_nodes else matrix.change_counts[row]
-            node_version = (change_number, nominated.get(row))
+            generation = matrix.log.position if depends_on_other_nodes else matrix.generations[row]
+            node_version = (generation, nominated.get(row))
             found.add(name, cache.candidate(pod, row, handle, node_version, rule))
             if found.is_enough:
                 break

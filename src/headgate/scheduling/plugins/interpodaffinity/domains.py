@@ -1,10 +1,9 @@
 """Topology domains for InterPodAffinity: the domain of each node, and the counts in each domain.
 
-These counts are a part of the state that ``pre_filter`` or ``pre_score`` makes for one shape, and that follows the
-changes of the node matrix (``IncrementalState`` in ``scheduling/framework/interface.py``). The node matrix may already
-include changes that the state has not followed yet. So the state has its own copy of the domain of each row (a row is
-one node) and reads the label again only when it follows a change of the row's node. Domain 0 is for rows without the
-topology label; nothing is counted there.
+``pre_filter`` or ``pre_score`` makes these counts once for a shape (pods with equal requirements on nodes share one);
+each node change then updates them (``IncrementalState.follow`` in ``scheduling/framework/interface.py``). The matrix
+may be ahead of the counts, so the domain of each row (a row is one node) is copied here and re-read only when the
+change of that row is applied. Domain 0 is for rows without the topology label; nothing is counted there.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class AffinityDomains:
         """The number of domains, including domain 0."""
         return len(self._column.values) + 1
 
-    def move(self, row: int) -> tuple[int, int]:
+    def refresh_row(self, row: int) -> tuple[int, int]:
         """Read the label of a row's node again. Returns its old and new domain."""
         old, new = int(self.domain_of_row[row]), int(self._column.ids[row]) + 1
         if old != new:
@@ -49,8 +48,8 @@ class AffinityDomains:
         return old, new
 
     def other_rows(self, domain: int, row: int) -> Iterable[int] | None:
-        """The rows of a domain, except ``row``, which the caller evaluates in any case; the result may still contain
-        it. ``None`` stands for all rows, if the domain is large."""
+        """The rows to evaluate again besides ``row``; ``row`` may be among them. ``None``: all rows, because more than
+        a quarter are in the domain."""
         if domain == NO_DOMAIN:
             return ()
         count_of_others = int(self._row_counts[domain]) - int(self.domain_of_row[row] == domain)
@@ -63,7 +62,7 @@ class AffinityDomains:
 
 
 class TopologyCounts:
-    """What is counted for each row, and the sum for each domain of a topology key: numbers of pods, or weights."""
+    """Counts (of pods, or their weights) for each row, and their sums for each domain of one topology key."""
 
     def __init__(self, domains: AffinityDomains) -> None:
         self.domains = domains
@@ -100,8 +99,8 @@ class TopologyCounts:
         self.total += amount
         return before, before + amount
 
-    def move(self, row: int, old: int, new: int) -> int:
-        """Move what is counted for a row from one domain to another. Returns what is counted for the row."""
+    def move_row(self, row: int, old: int, new: int) -> int:
+        """Move the count of a row from one domain to another. Returns that count."""
         if new >= len(self._by_domain):
             self._by_domain = _grow(self._by_domain, self.domains.count)
         amount = self._by_row.get(row, 0)
@@ -111,7 +110,7 @@ class TopologyCounts:
         return amount
 
     def at(self, rows: Rows | None, size: int) -> Ints:
-        """The count of the domain of each row."""
+        """For each of ``rows`` (None: the first ``size`` rows) the count of its domain."""
         found: Ints = self._by_domain[
             self.domains.domain_of_row[:size] if rows is None else self.domains.domain_of_row[rows]
         ]

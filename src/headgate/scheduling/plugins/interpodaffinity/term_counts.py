@@ -96,10 +96,10 @@ class _Counts(ABC):
         """The node of a row changed: its counts move to the new domain."""
         affected_rows: list[ExtraRows] = []
         for domains in self._domains.values():
-            old, new = domains.move(row)
+            old, new = domains.refresh_row(row)
             if old == new:
                 continue
-            amounts = [each.move(row, old, new) for each in self._all_counts if each.domains is domains]
+            amounts = [each.move_row(row, old, new) for each in self._all_counts if each.domains is domains]
             if any(amounts):
                 affected_rows += [domains.other_rows(old, row), domains.other_rows(new, row)]
         return _union(affected_rows)
