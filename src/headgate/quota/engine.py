@@ -62,7 +62,7 @@ class QuotaEngine:
     def __init__(self, settings: QuotaSettings = _DEFAULTS) -> None:
         self._settings = settings
         self.ledger = QuotaLedger(self._cluster_queue_of)
-        self.queue_manager = QueueManager(self.ledger.available_ahead)
+        self.queue_manager = QueueManager(self.ledger.available_after_evictions)
         self.cache = QuotaCache(self.ledger, settings.honours_gates, settings.honours_activation)
         self.workloads: dict[str, Workload] = {}
         self._cycle = AdmissionCycle(

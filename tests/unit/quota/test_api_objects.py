@@ -53,7 +53,7 @@ def test_policies_have_kueues_defaults() -> None:
     assert not queue.is_strict
     assert (queue.fungibility.when_can_borrow, queue.fungibility.when_can_preempt) == ("MayStopSearch", "TryNextFlavor")
     assert (queue.preemption.within_cluster_queue, queue.preemption.reclaim_within_cohort) == ("Never", "Never")
-    assert not queue.preemption.may_borrow
+    assert not queue.preemption.borrow_within_cohort
     assert queue.stop_policy == "None"
 
 

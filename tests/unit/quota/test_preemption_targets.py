@@ -131,6 +131,6 @@ def test_a_simulation_leaves_the_ledger_unchanged() -> None:
 
 
 def usage(book: Book, queue: str) -> Usage:
-    node = book.book.ahead.queue(queue)
+    node = book.book.after_evictions.queue(queue)
     assert node is not None
     return dict(node.usage)

@@ -38,11 +38,12 @@ class Fungibility(msgspec.Struct, frozen=True):
 
 
 class Preemption(msgspec.Struct, frozen=True):
-    """``borrow_threshold``: while borrowing, only workloads of at most this priority are preempted in the cohort."""
+    """``borrow_within_cohort``: whether workloads in the cohort are preempted also while the queue borrows.
+    ``borrow_threshold``: while borrowing, only workloads of at most this priority are preempted in the cohort."""
 
     within_cluster_queue: str = names.NEVER
     reclaim_within_cohort: str = names.NEVER
-    may_borrow: bool = False
+    borrow_within_cohort: bool = False
     borrow_threshold: int | None = None
 
     @property

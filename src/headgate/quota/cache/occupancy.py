@@ -1,9 +1,9 @@
 """Occupancy: quota in use on nodes by started workloads, and by terminating pods whose quota was released.
 
-The quota of pods is free as soon as they terminate (KEP-6143), so a workload may be admitted before any node has
-capacity for it. A workload that fits beside the terminating pods starts at once. A workload that fits only without them
-has quota and does not start yet. It waits until it fits beside them, until the pods that began to terminate before its
-reservation are gone, or until those pods are overdue. All state is computed from Workloads and pods in the API. A
+The quota of pods is free as soon as they terminate (Kueue's KEP-6143), so a workload may be admitted before any node
+has capacity for it. A workload that fits beside the terminating pods starts at once. A workload that fits only without
+them has quota and does not start yet. It waits until it fits beside them, until the pods that began to terminate before
+its reservation are gone, or until those pods are overdue. All state is computed from Workloads and pods in the API. A
 waiting workload is checked when quota in its tree is freed or quotas change, never per pod; workloads with equal usage
 in one queue are in one heap, and only the first is tried.
 """
@@ -35,7 +35,7 @@ WaitOverCause = Literal["left", "overdue", "max wait", "not counted", "fits", "d
 WAIT_OVER_REASONS: Final[Mapping[WaitOverCause, tuple[str, str]]] = {
     "left": (
         names.TERMINATING_PODS_LEFT,
-        "Enough of the terminating pods have left, or all that began to terminate before the reservation",
+        "Enough terminating pods are gone, or all that began to terminate before the reservation are gone",
     ),
     "overdue": (
         names.TERMINATING_PODS_OVERDUE,
@@ -49,8 +49,8 @@ WAIT_OVER_REASONS: Final[Mapping[WaitOverCause, tuple[str, str]]] = {
     ),
     "not counted": (
         names.TERMINATING_PODS_NOT_COUNTED,
-        "Pods that were waited for count no longer: their annotation, their LocalQueue or the flavors of their "
-        "ClusterQueue changed, or they do not terminate; they may still use their nodes",
+        "Terminating pods no longer count: they do not terminate any more, or their annotation, their LocalQueue or "
+        "the flavors of their ClusterQueue changed; they may still use their nodes",
     ),
     "fits": (names.FITS_BESIDE_TERMINATING_PODS, "The workload fits in its quota beside the terminating pods"),
     "disabled": (
@@ -68,13 +68,13 @@ class TerminatingPodsAhead(msgspec.Struct, frozen=True):
     first: QuotaPod
 
 
-def describe_terminating(ahead: TerminatingPodsAhead) -> str:
+def describe_terminating(pods: TerminatingPodsAhead) -> str:
     """The message of the condition and the Event."""
-    first = ahead.first
+    first = pods.first
     until = "" if first.until_s is None else f" (waited for until {format_time(first.until_s)} at the latest)"
     return (
-        f"Quota is reserved, and {ahead.count} terminating pod(s) that gave it back early still use it on nodes, "
-        f"such as {first.name}{until}. Pods start when enough of them have left"
+        f"Quota is reserved, but {pods.count} terminating pod(s) whose quota was released early are still on nodes, "
+        f"such as {first.name}{until}. The pods of this workload start when enough of them are gone"
     )
 
 
@@ -88,6 +88,7 @@ class Occupancy:
         self._by_uid: Final[dict[str, QuotaHolder]] = {}  # the same by uid
         self._waiting: Final[dict[str, QuotaHolder]] = {}
         self._waiting_heaps: Final[dict[str, dict[UsageKey, Heap[str]]]] = {}  # by queue and usage
+        # by uid; began_s: when the deletion began, until_s: until when workloads wait for the pod
         self._pods: Final[dict[str, QuotaPod]] = {}
         self._pods_of: Final[dict[str, dict[str, None]]] = {}  # by the uid of the Workload
         self._pods_in: Final[dict[str, dict[str, None]]] = {}  # by LocalQueue
@@ -101,7 +102,7 @@ class Occupancy:
         self._without_deadline: Final[list[str]] = []  # those of them that have no deadline yet
         self._trees_to_check: Final[dict[str, set[WaitOverCause]]] = {}  # trees whose waiting workloads are tried again
         self.ignored: Final[dict[str, str]] = {}
-        """Why reservation annotations of pods are ignored, each with the first pod of which one was ignored."""
+        """By reason: the first pod whose reservation annotation is ignored for it."""
         self._has_moved_queues = False  # a queue may be in another tree now
         self._has_changed_quota = False  # since waiting workloads were last tried
 
@@ -140,8 +141,8 @@ class Occupancy:
     # Workloads with quota.
 
     def put(self, holder: QuotaHolder) -> None:
-        """Adds or updates a workload with quota: a started one counts, one that waits for terminating pods is kept in
-        order."""
+        """Adds or updates a workload with quota. The usage of a started one is added to the tree; one that waits for
+        terminating pods is put into its heap."""
         known = self._started.get(holder.key)
         if known is not None and not holder.is_waiting and _reservation(known) == _reservation(holder):
             self._started[holder.key] = self._by_uid[holder.uid] = holder
@@ -156,7 +157,8 @@ class Occupancy:
             self._add(holder.queue, holder.usage, +1)
             self._recount(self._pods_of.get(holder.uid, ()))
         elif not holder.is_evicted:  # an evicted workload does not start
-            self._rebuild_after_moves()  # so that earlier changes of quotas are not reported as the cause of its start
+            # first, so that a quota change from before this wait is not reported as its end
+            self._rebuild_after_moves()
             self._waiting[holder.key] = holder
             heap = self._waiting_heaps.setdefault(holder.queue, {}).setdefault(_usage_key(holder), Heap())
             heap.put(holder.key, (holder.reserved_s, holder.key))
@@ -184,7 +186,7 @@ class Occupancy:
     # Pods.
 
     def pod_applied(self, pod: QuotaPod) -> bool:
-        """Returns whether that changed anything."""
+        """Returns whether workloads may have to be tried again."""
         known, was_counted = self._pods.get(pod.uid), False
         if known == pod:
             return False

@@ -1,10 +1,10 @@
 """The quota ledger: which workload holds how much quota, summed up in two trees of ClusterQueues and Cohorts.
 
-The tree ``now`` counts all workloads that hold quota, evicted or not. The tree ``ahead`` is the state after all pending
-evictions: it leaves out evicted workloads and counts *claims*. A claim is the quota that a preemptor waits for while
-its victims end. An admission must fit in both trees, so quota that was freed for a preemptor stays reserved for it
-(kueue#13797), and no workload is evicted for quota that is about to be free. ``quota/preemption/targets.py`` chooses
-victims.
+The tree ``now`` counts all workloads that hold quota, evicted or not. The tree ``after_evictions`` is the state after
+all pending evictions: it leaves out evicted workloads and counts *claims*. A claim is the quota that a preemptor waits
+for while its victims end. An admission must fit in both trees, so quota that was freed for a preemptor stays reserved
+for it (kueue#13797), and no workload is evicted for quota that is about to be free. ``quota/preemption/targets.py``
+chooses victims.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def _no_cluster_queue(local_queue: str) -> str:
 
 
 class QuotaLedger:
-    """``now`` and ``ahead``: the two trees. ``occupancy``: a third one with the usage on nodes, including terminating
-    pods whose quota was released. Workloads are named by ``namespace/name`` (``key``)."""
+    """``now`` and ``after_evictions``: the two trees. ``occupancy``: a third one with the usage on nodes, including
+    terminating pods whose quota was released. Workloads are named by ``namespace/name`` (``key``)."""
 
     def __init__(self, cluster_queue_of: ClusterQueueOf = _no_cluster_queue) -> None:
         self.now = QuotaTree()
-        self.ahead = QuotaTree()
+        self.after_evictions = QuotaTree()
         self.occupancy = Occupancy(cluster_queue_of)
         self._holders: dict[str, QuotaHolder] = {}
         self._by_queue: dict[str, dict[FlavorResource, dict[str, QuotaHolder]]] = {}
@@ -70,9 +70,9 @@ class QuotaLedger:
         root = node.root
         return f"/{root.name}" if root.is_queue else root.name
 
-    def available_ahead(self, queue: str, fr: FlavorResource) -> int:
+    def available_after_evictions(self, queue: str, fr: FlavorResource) -> int:
         """How much the queue may use once all evicted workloads have ended."""
-        node = self.ahead.queue(queue)
+        node = self.after_evictions.queue(queue)
         return 0 if node is None else node.available(fr)
 
     def users(self, queue: str, frs: Iterable[FlavorResource]) -> Iterator[QuotaHolder]:
@@ -96,7 +96,7 @@ class QuotaLedger:
 
     def place_queue(self, queue: ClusterQueue) -> None:
         is_new = self.now.queue(queue.name) is None
-        for tree in (self.now, self.ahead):
+        for tree in (self.now, self.after_evictions):
             tree.place_queue(queue.name, queue.cohort, queue.quotas)
         self.occupancy.place_queue(queue)
         if is_new:
@@ -104,21 +104,21 @@ class QuotaLedger:
                 self._count(holder, +1)
             for claim in self._claims.values():
                 if claim.queue == queue.name:
-                    self._add(self.ahead, claim.queue, claim.usage, +1)
+                    self._add(self.after_evictions, claim.queue, claim.usage, +1)
 
     def remove_queue(self, name: str) -> None:
         """Keeps the holders of the queue: they are counted again if the queue returns."""
-        for tree in (self.now, self.ahead):
+        for tree in (self.now, self.after_evictions):
             tree.remove_queue(name)
         self.occupancy.remove_queue(name)
 
     def place_cohort(self, cohort: Cohort) -> None:
-        for tree in (self.now, self.ahead):
+        for tree in (self.now, self.after_evictions):
             tree.place_cohort(cohort.name, cohort.parent, cohort.quotas)
         self.occupancy.place_cohort(cohort)
 
     def remove_cohort(self, name: str) -> None:
-        for tree in (self.now, self.ahead):
+        for tree in (self.now, self.after_evictions):
             tree.remove_cohort(name)
         self.occupancy.remove_cohort(name)
 
@@ -164,29 +164,30 @@ class QuotaLedger:
         """Sets the quota that a preemptor waits for while its victims end; None removes the claim."""
         before = self._claims.pop(key, None)
         if before is not None:
-            self._add(self.ahead, before.queue, before.usage, -1)
+            self._add(self.after_evictions, before.queue, before.usage, -1)
         if claim is not None:
             self._claims[key] = claim
-            self._add(self.ahead, claim.queue, claim.usage, +1)
+            self._add(self.after_evictions, claim.queue, claim.usage, +1)
 
     def simulate_usage(self, queue: str, usage: Usage, sign: int) -> None:
-        """Adds usage to the tree ``ahead`` (+1) or subtracts it (-1), for a simulation; the caller undoes it."""
-        self._add(self.ahead, queue, usage, sign)
+        """Adds usage to the tree ``after_evictions`` (+1) or subtracts it (-1), for a simulation; the caller undoes
+        it."""
+        self._add(self.after_evictions, queue, usage, sign)
 
     def simulate_in_both(self, queue: str, usage: Usage, sign: int) -> None:
         """The same in both trees."""
-        for tree in (self.now, self.ahead):
+        for tree in (self.now, self.after_evictions):
             self._add(tree, queue, usage, sign)
 
     def fits(self, queue: str, usage: Usage) -> bool:
         """Whether the usage fits in both trees."""
-        nodes = (self.now.queue(queue), self.ahead.queue(queue))
+        nodes = (self.now.queue(queue), self.after_evictions.queue(queue))
         return all(node is not None and fits(node, usage) for node in nodes)
 
     def _count(self, holder: QuotaHolder, sign: int) -> None:
         self._add(self.now, holder.queue, holder.usage, sign)
         if not holder.is_evicted:
-            self._add(self.ahead, holder.queue, holder.usage, sign)
+            self._add(self.after_evictions, holder.queue, holder.usage, sign)
 
     def _add(self, tree: QuotaTree, queue: str, usage: Usage, sign: int) -> None:
         node = tree.queue(queue)

@@ -88,7 +88,7 @@ class QuotaNode:
         """Whether its usage plus ``amount`` exceeds its own quota."""
         return self.usage.get(fr, 0) + amount > self.subtree.get(fr, 0)
 
-    def is_within(self, frs: Iterable[FlavorResource]) -> bool:
+    def is_within_nominal(self, frs: Iterable[FlavorResource]) -> bool:
         """Whether its usage is within its own quota for all of these resources, so that it borrows none."""
         return not any(self.borrows_with(fr) for fr in frs)
 

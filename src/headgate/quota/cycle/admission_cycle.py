@@ -294,7 +294,7 @@ class AdmissionCycle:
 
     def _wake_reclaimers(self, queue: str, usage: Usage) -> None:
         """Wakes workloads that may reclaim quota which this queue borrows now."""
-        node, tree = self._ledger.ahead.queue(queue), self._ledger.tree_of(queue)
+        node, tree = self._ledger.after_evictions.queue(queue), self._ledger.tree_of(queue)
         borrowed = [] if node is None else [fr for fr in sorted(usage) if node.borrows_with(fr)]
         if borrowed:
             self._queue_manager.wake([("borrowed", tree, *fr) for fr in borrowed])
@@ -421,7 +421,7 @@ class AdmissionCycle:
         what it lends (as in Kueue). Returns whether it did."""
         if entry.queue.preemption.reclaim_within_cohort == names.ANY:
             return False
-        node = self._ledger.ahead.queue(entry.queue.name)
+        node = self._ledger.after_evictions.queue(entry.queue.name)
         if node is None:
             return False
         reserved: dict[FlavorResource, int] = {}
@@ -444,7 +444,7 @@ class AdmissionCycle:
         return holder is None or holder.is_evicted
 
     def _would_fit(self, entry: CycleEntry) -> bool:
-        node = self._ledger.ahead.queue(entry.queue.name)
+        node = self._ledger.after_evictions.queue(entry.queue.name)
         if node is None:
             return False
         for target in entry.nomination.targets:

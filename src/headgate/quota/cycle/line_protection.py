@@ -162,7 +162,7 @@ class LineProtection:
 
         for target in nomination.targets:
             simulate(target.holder.queue, target.holder.usage, -1)
-        tree = self._ledger.now if assignment.mode == AssignmentMode.FIT else self._ledger.ahead
+        tree = self._ledger.now if assignment.mode == AssignmentMode.FIT else self._ledger.after_evictions
         contested = [_contested(tree, pending.queue, usage, first) for first in firsts]
         simulate(pending.queue, usage, +1)
         found = None
@@ -217,7 +217,7 @@ class LineProtection:
         the simulated usage and without the usage that is gone."""
         for queue, usage in gone.items():
             self._ledger.simulate_in_both(queue, usage, -1)
-        trees = self._ledger.now, self._ledger.ahead
+        trees = self._ledger.now, self._ledger.after_evictions
         shortages = ((fr, max(_missing(tree, pending.queue, first, fr) for tree in trees)) for fr in resources)
         found = next(((fr, missing) for fr, missing in shortages if missing > 0), None)
         for queue, usage in gone.items():

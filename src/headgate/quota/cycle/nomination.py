@@ -72,15 +72,15 @@ def nominate(
 ) -> Nomination:
     """Nominate a workload. ``order_s``: the time that orders the workload in its queue. ``tried``: where an earlier
     search for flavors stopped. The caller has removed the workload's own claim from the ledger."""
-    now, ahead = ledger.now.queue(queue.name), ledger.ahead.queue(queue.name)
-    if now is None or ahead is None:
+    now, after = ledger.now.queue(queue.name), ledger.after_evictions.queue(queue.name)
+    if now is None or after is None:
         return Nomination(Assignment())
     preemptor = Preemptor(workload.key, queue, workload.priority, order_s, {}, frozenset())
 
     def oracle(fr: FlavorResource, amount: int) -> Grade:
         return grade_preemption(ledger, preemptor, fr, amount)
 
-    assigner = FlavorAssigner(queue, now, ahead, flavors, oracle)
+    assigner = FlavorAssigner(queue, now, after, flavors, oracle)
 
     def attempt(counts: Sequence[int]) -> Nomination:
         assignment = assigner.assign(workload, counts, tried)

@@ -100,8 +100,8 @@ def explain_workload(engine: QuotaEngine, key: str, now_s: float) -> WorkloadExp
 
 
 def _shortage(ledger: QuotaLedger, queue: str, fr: FlavorResource, asked: int) -> QuotaShortage:
-    now, ahead = ledger.now.queue(queue), ledger.ahead.queue(queue)
-    available = min((node.available(fr) for node in (now, ahead) if node is not None), default=0)
+    now, after = ledger.now.queue(queue), ledger.after_evictions.queue(queue)
+    available = min((node.available(fr) for node in (now, after) if node is not None), default=0)
     most = 0 if now is None else now.potential_available(fr)
     queues = [] if now is None else [each.name for each in ledger.now.queues_below(now.root)]
     holders = [each for name in queues for each in ledger.held_in(name) if each.usage.get(fr)]

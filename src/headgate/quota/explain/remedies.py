@@ -148,9 +148,9 @@ def _missing(engine: QuotaEngine, pending: PendingWorkload) -> Iterator[tuple[Fl
                 flavor = next((each for each in firsts if each in group_of[resource].flavors), "")
             if flavor:
                 asked[flavor, resource] = asked.get((flavor, resource), 0) + amount
-    now, ahead = engine.ledger.now.queue(pending.queue), engine.ledger.ahead.queue(pending.queue)
+    now, after = engine.ledger.now.queue(pending.queue), engine.ledger.after_evictions.queue(pending.queue)
     for fr, amount in sorted(asked.items()):
-        available = min((node.available(fr) for node in (now, ahead) if node is not None), default=0)
+        available = min((node.available(fr) for node in (now, after) if node is not None), default=0)
         if amount > available:
             yield fr, amount - available
 

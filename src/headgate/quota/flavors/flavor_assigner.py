@@ -50,20 +50,20 @@ class _QuotaFit(msgspec.Struct, frozen=True):
 
 
 class FlavorAssigner:
-    """For one workload at a time. ``now`` and ``ahead`` are the queue's nodes in the two trees of
+    """For one workload at a time. ``now`` and ``after_evictions`` are the queue's nodes in the two trees of
     ``quota/cache/quota_ledger.py``."""
 
     def __init__(
         self,
         queue: ClusterQueue,
         now: QuotaNode,
-        ahead: QuotaNode,
+        after_evictions: QuotaNode,
         flavors: Mapping[str, ResourceFlavor],
         oracle: PreemptionOracle,
     ) -> None:
         self._queue = queue
         self._now = now
-        self._ahead = ahead
+        self._after_evictions = after_evictions
         self._flavors = flavors
         self._oracle = oracle
 
@@ -187,14 +187,14 @@ class FlavorAssigner:
                 f" + current podset request ({asked}) > maximum capacity ({limit})"
             )
             return _QuotaFit((GranularMode.NO_FIT, 0), reason, names.EXCEEDS_MAX_QUOTA)
-        now, ahead = self._now.available(fr), self._ahead.available(fr)
-        if value <= now and value <= ahead:
+        now, after = self._now.available(fr), self._after_evictions.available(fr)
+        if value <= now and value <= after:
             return _QuotaFit((GranularMode.FIT, self._now.lowest_fitting_height(fr, value)[0]))
-        missing = amount_text(resource, value - min(now, ahead))
+        missing = amount_text(resource, value - min(now, after))
         reason = f"insufficient unused quota for {resource} in flavor {flavor}, {missing} more needed"
-        borrow, is_part = self._ahead.lowest_fitting_height(fr, value)
-        if value <= ahead:
+        borrow, is_part = self._after_evictions.lowest_fitting_height(fr, value)
+        if value <= after:
             return _QuotaFit((GranularMode.DEFERRED, borrow), reason, "", True)
-        if self._now.quota(fr).nominal >= value or is_part or self._queue.preemption.may_borrow:
+        if self._now.quota(fr).nominal >= value or is_part or self._queue.preemption.borrow_within_cohort:
             return _QuotaFit(self._oracle(fr, value), reason, "", True)
         return _QuotaFit((GranularMode.NO_FIT, borrow), reason, names.WAITING_FOR_QUOTA, True)

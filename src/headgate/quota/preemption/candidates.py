@@ -1,10 +1,10 @@
 """Preemption candidates: workloads that may be evicted for another one, in the order in which they are tried.
 
-There are three groups, in this order. *Hierarchy candidates* use quota of a subtree in which the preemptor is and they
-are not; they are reclaimed whatever their priority, if the policy of the preemptor's queue allows any reclaim.
-*Priority candidates* are other workloads of the cohort that the policy allows to preempt by priority. *Same-queue
-candidates* are workloads of the preemptor's own queue. In each group lower priority comes first, then
-the latest reservation. Evicted workloads are left out. ``targets.py`` decides how many are needed.
+There are three groups, in this order. *Hierarchy candidates* are outside a subtree whose quota covers the preemptor,
+and borrow from it. *Priority candidates* are the other borrowers in the cohort; while the preemptor borrows,
+``borrowWithinCohort`` must allow them. ``reclaimWithinCohort`` applies to both. *Same-queue candidates* are workloads
+of the preemptor's own queue. In each group lower priority comes first, then the latest reservation. Evicted workloads
+are left out. ``targets.py`` decides how many are needed.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class Preemptor(msgspec.Struct, frozen=True):
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """``common_cohort``: the lowest cohort above both queues; None for the preemptor's own queue. ``may_borrow``:
-    whether it may be evicted although the preemptor's queue would borrow."""
+    """``common_cohort``: the lowest cohort above both queues; None for the preemptor's own queue.
+    ``allowed_while_borrowing``: it may also be evicted in the attempt in which the preemptor's queue borrows."""
 
     holder: QuotaHolder
     reason: str
     common_cohort: QuotaNode | None = None
-    may_borrow: bool = True
+    allowed_while_borrowing: bool = True
 
 
 class Candidates(msgspec.Struct, frozen=True):
@@ -56,7 +56,7 @@ class Candidates(msgspec.Struct, frozen=True):
 
 def find_candidates(ledger: QuotaLedger, preemptor: Preemptor) -> Candidates:
     found = Candidates([], [], [])
-    node = ledger.ahead.queue(preemptor.queue.name)
+    node = ledger.after_evictions.queue(preemptor.queue.name)
     policy = preemptor.queue.preemption
     if node is None:
         return found
@@ -78,15 +78,16 @@ def may_preempt(preemptor: Preemptor, holder: QuotaHolder) -> bool:
     return allowed != names.NEVER and _may_be_preempted(allowed, preemptor, holder)
 
 
-def is_still_eligible(candidate: Candidate, preemptor: Preemptor, ledger: QuotaLedger, may_borrow: bool) -> bool:
-    """Whether the candidate's queue, and each cohort below the common cohort, still borrows."""
+def is_still_eligible(candidate: Candidate, preemptor: Preemptor, ledger: QuotaLedger, with_borrowing: bool) -> bool:
+    """Whether the candidate may be evicted in this attempt, and its queue and all cohorts below the common one still
+    borrow."""
     if candidate.common_cohort is None:
         return True
-    if may_borrow and not candidate.may_borrow:
+    if with_borrowing and not candidate.allowed_while_borrowing:
         return False
-    node = ledger.ahead.queue(candidate.holder.queue)
+    node = ledger.after_evictions.queue(candidate.holder.queue)
     while node is not None and node is not candidate.common_cohort:
-        if node.is_within(preemptor.needs):
+        if node.is_within_nominal(preemptor.needs):
             return False
         node = node.parent
     return True
@@ -110,11 +111,11 @@ def _collect_above(ledger: QuotaLedger, preemptor: Preemptor, node: QuotaNode, f
 
 
 def _borrowers(cohort: QuotaNode, searched: QuotaNode, needs: frozenset[FlavorResource]) -> Iterator[QuotaNode]:
-    """The queues below a cohort that borrow, as far as all cohorts between borrow, too. ``searched``: a subtree that
-    was searched before."""
+    """The borrowing queues below ``cohort``. Children that borrow nothing, and ``searched``, are skipped with all below
+    them."""
     for key in sorted(cohort.children):
         child = cohort.children[key]
-        if child is searched or child.is_within(needs):
+        if child is searched or child.is_within_nominal(needs):
             continue
         if child.is_queue:
             yield child
@@ -136,9 +137,9 @@ def _classify(preemptor: Preemptor, holder: QuotaHolder, cohort: QuotaNode, fits
         return Candidate(holder, names.IN_COHORT_RECLAMATION, cohort)
     threshold = policy.borrow_threshold
     is_low = holder.priority < preemptor.priority and (threshold is None or holder.priority <= threshold)
-    if policy.may_borrow and is_low:
+    if policy.borrow_within_cohort and is_low:
         return Candidate(holder, names.IN_COHORT_RECLAIM_WHILE_BORROWING, cohort)
-    return Candidate(holder, names.IN_COHORT_RECLAMATION, cohort, may_borrow=False)
+    return Candidate(holder, names.IN_COHORT_RECLAMATION, cohort, allowed_while_borrowing=False)
 
 
 def _may_be_preempted(policy: str, preemptor: Preemptor, holder: QuotaHolder) -> bool:
@@ -153,4 +154,5 @@ def _may_be_preempted(policy: str, preemptor: Preemptor, holder: QuotaHolder) ->
 
 def _order(candidate: Candidate) -> tuple[int, float, int, str]:
     holder = candidate.holder
+    # cycle_order: tie-break within one admission cycle
     return holder.priority, -holder.reserved_s, -holder.cycle_order, holder.uid

@@ -1,7 +1,8 @@
 """Preemption targets: removes candidates in order until the workload fits, then puts back those that are not needed.
 
-The simulation uses the tree *ahead* (``quota/cache/quota_ledger.py``), where evicted workloads are already gone: no
-victim is counted twice, and no further workload is evicted while the first ones end. The tree is left unchanged.
+The simulation uses the tree ``after_evictions`` (``quota/cache/quota_ledger.py``), where evicted workloads are already
+gone: no victim is counted twice, and no further workload is evicted while the first ones end. The tree is left
+unchanged.
 """
 
 from __future__ import annotations
@@ -26,23 +27,23 @@ class PreemptionTarget(msgspec.Struct, frozen=True):
 
 def find_targets(ledger: QuotaLedger, preemptor: Preemptor) -> tuple[PreemptionTarget, ...]:
     """The fewest targets that the order of candidates allows; none if all candidates together are not enough."""
-    node = ledger.ahead.queue(preemptor.queue.name)
+    node = ledger.after_evictions.queue(preemptor.queue.name)
     if node is None:
         return ()
     candidates = find_candidates(ledger, preemptor)
-    for may_borrow in _borrow_options(preemptor, candidates, node):
+    for with_borrowing in _borrow_options(preemptor, candidates, node):
         targets: list[PreemptionTarget] = []
         found = False
         for candidate in candidates:
-            if not is_still_eligible(candidate, preemptor, ledger, may_borrow):
+            if not is_still_eligible(candidate, preemptor, ledger, with_borrowing):
                 continue
             _simulate(ledger, candidate.holder, -1)
             targets.append(PreemptionTarget(candidate.holder, candidate.reason))
-            if _fits(node, preemptor, may_borrow):
+            if _fits(node, preemptor, with_borrowing):
                 found = True
                 break
         if found:
-            _fill_back(ledger, node, preemptor, targets, may_borrow)
+            _fill_back(ledger, node, preemptor, targets, with_borrowing)
         for target in targets:
             _simulate(ledger, target.holder, +1)
         if found:
@@ -52,7 +53,7 @@ def find_targets(ledger: QuotaLedger, preemptor: Preemptor) -> tuple[PreemptionT
 
 def grade_preemption(ledger: QuotaLedger, preemptor: Preemptor, fr: FlavorResource, amount: int) -> Grade:
     """The mode in which preemption could free the amount, and the height in the tree of the quota."""
-    node = ledger.ahead.queue(preemptor.queue.name)
+    node = ledger.after_evictions.queue(preemptor.queue.name)
     targets = find_targets(ledger, msgspec.structs.replace(preemptor, usage={fr: amount}, needs=frozenset((fr,))))
     if node is None or not targets:
         return GranularMode.NO_CANDIDATES, 0 if node is None else node.lowest_fitting_height(fr, amount)[0]
@@ -68,29 +69,29 @@ def grade_preemption(ledger: QuotaLedger, preemptor: Preemptor, fr: FlavorResour
 def _borrow_options(preemptor: Preemptor, candidates: Candidates, node: QuotaNode) -> tuple[bool, ...]:
     """Whether the queue may borrow after the preemption: both options, in order. Without borrowing there are more
     candidates; with it there is more quota."""
-    may_borrow = preemptor.queue.preemption.may_borrow
+    borrow_within_cohort = preemptor.queue.preemption.borrow_within_cohort
     has_others = bool(candidates.hierarchy_candidates or candidates.priority_candidates)
     is_under_nominal = all(node.usage.get(fr, 0) < node.quota(fr).nominal for fr in preemptor.needs)
-    if not has_others or (not may_borrow and not is_under_nominal):
+    if not has_others or (not borrow_within_cohort and not is_under_nominal):
         return (True,)
-    if not may_borrow and not candidates.hierarchy_candidates:
+    if not borrow_within_cohort and not candidates.hierarchy_candidates:
         return (False, True)
     return (True, False)
 
 
-def _fits(node: QuotaNode, preemptor: Preemptor, may_borrow: bool) -> bool:
-    if not may_borrow and any(node.borrows_with(fr, amount) for fr, amount in preemptor.usage.items()):
+def _fits(node: QuotaNode, preemptor: Preemptor, with_borrowing: bool) -> bool:
+    if not with_borrowing and any(node.borrows_with(fr, amount) for fr, amount in preemptor.usage.items()):
         return False
     return fits(node, preemptor.usage)
 
 
 def _fill_back(
-    ledger: QuotaLedger, node: QuotaNode, preemptor: Preemptor, targets: list[PreemptionTarget], may_borrow: bool
+    ledger: QuotaLedger, node: QuotaNode, preemptor: Preemptor, targets: list[PreemptionTarget], with_borrowing: bool
 ) -> None:
     """Puts back targets that are not needed, in reverse order. The last one is needed: with it the search ended."""
     for target in targets[-2::-1]:
         _simulate(ledger, target.holder, +1)
-        if _fits(node, preemptor, may_borrow):
+        if _fits(node, preemptor, with_borrowing):
             targets.remove(target)
         else:
             _simulate(ledger, target.holder, -1)
