@@ -1,6 +1,6 @@
 """The report of a simulation: one HTML file with tables and plots, without scripts and without other files.
 
-The first screen is the verdict in words and the table of figures; plots and tables by queue and class follow. A strict
+The first screen is the verdict in words and the table of metrics; plots and tables by queue and class follow. A strict
 content security policy allows nothing but the style of the page itself, by its hash. All names are escaped.
 """
 
@@ -49,7 +49,7 @@ class ReportHeader(msgspec.Struct, frozen=True, rename="camel"):
     seeds: tuple[int, ...]
 
 
-def policy() -> str:
+def content_security_policy() -> str:
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     return f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
 
@@ -63,7 +63,7 @@ def report_html(
     title = "Simulation" if len(variants) == 1 else f"Simulation: {' and '.join(each.name for each in variants)}"
     parts = [
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy())}">',
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(content_security_policy())}">',
         '<meta name="viewport" content="width=device-width,initial-scale=1">',
         f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>",
         f"<h1>{escape(title)}</h1>",
@@ -76,12 +76,13 @@ def report_html(
         _by_group("queue", variants, first, lambda each: each.waiting.queues),
         _by_group("class", variants, first, lambda each: each.waiting.classes),
         "<h2>Timeline</h2>",
-        '<p class="note">Of the first seed. Move the pointer over a plot to read the values of a moment.</p>',
+        '<p class="note">The timeline shows the first seed only. Move the pointer over a plot to read the values of a '
+        "moment.</p>",
         *(_use_plot(each.name, result) for each, result in zip(variants, first, strict=True)),
         _waiting_jobs_plot(variants, first),
         _nodes_plot(variants, first),
         _timeline_table(variants, first),
-        "<h2>Machines</h2>",
+        "<h2>Nodes</h2>",
         _machines_plot(variants, first),
         _machine_table(variants, first),
         "<h2>By queue and class</h2>",
@@ -98,7 +99,7 @@ def _seeds_note(header: ReportHeader) -> str:
     if count == 1:
         text = "One seed: there is no confidence interval. Give --seeds 10 or more to compare variants."
     else:
-        text = f"Means over {count} seeds with 95 % confidence intervals (Student's t; differences by seed)."
+        text = f"Means over {count} seeds with 95 % confidence intervals (Student's t; differences are paired by seed)."
         if count < MIN_SEEDS:
             text += f" {count} seeds are few: at least {MIN_SEEDS} are recommended."
     return f'<p class="note">{escape(text)}</p>'
@@ -116,7 +117,7 @@ def _figure_table(variants: Sequence[VariantResult], compared: Mapping[str, Mapp
             shown = _interval(found.difference, figure, signed=True)
             cells += f'<td class="{found.verdict.replace(" ", "-")}">{shown}<br>{escape(found.verdict)}</td>'
         rows.append(f"<tr><td>{escape(figure.name)}</td>{cells}</tr>")
-    return f"<table><thead><tr><th>figure</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return f"<table><thead><tr><th>metric</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
 def _interval(value: Interval, figure: Figure, *, signed: bool = False) -> str:
@@ -208,7 +209,7 @@ def _use_plot(name: str, result: SimulationResult) -> str:
         )
         return [head, *(f"{each.name}: {each.values[index]:,.4g}" for each in series if each.values[index])]
 
-    plot.columns(timeline.at_s, describe)
+    plot.tooltips(timeline.at_s, describe)
     return plot.text()
 
 
@@ -283,7 +284,7 @@ def _machine_table(variants: Sequence[VariantResult], results: Sequence[Simulati
         for type_, values in each.machines.by_type.items()
     )
     return (
-        "<table><thead><tr><th>variant</th><th>machine type</th><th>node-hours</th><th>idle node-hours</th>"
+        "<table><thead><tr><th>variant</th><th>instance type</th><th>node-hours</th><th>idle node-hours</th>"
         f"<th>cost</th></tr></thead><tbody>{rows}</tbody></table>"
     )
 

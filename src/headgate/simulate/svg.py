@@ -1,7 +1,8 @@
 """Plots as SVG text: lines, steps, stacked areas and bars, with linear, logarithmic and time axes.
 
-Text stays text, there is no script, and the same values give the same bytes. Coordinates are rounded to a tenth of a
-pixel, and a line has at most two points per pixel. Names are escaped here, so callers pass them as they are.
+Labels are ``<text>`` elements, not outlines; there is no script, and the same values give the same bytes. Coordinates
+are rounded to a tenth of a pixel, and a line has at most two points per pixel. Names are escaped here, so callers pass
+them as they are.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import Final, Literal
 import msgspec
 
 COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")
-"""Colours that people with colour blindness can tell apart (Okabe and Ito), in the order of use."""
+"""In the order of use. The first six are Okabe and Ito's, which people with colour blindness can tell apart; then a
+brown and a grey."""
 DASHES: Final = ("", "6 3", "2 3", "8 3 2 3", "1 2", "10 4", "4 2 1 2", "3 6")
 WIDTH: Final = 760
 HEIGHT: Final = 260
@@ -27,10 +29,11 @@ _TIME_STEPS: Final = (
 )
 
 Scale = Literal["linear", "log", "time"]
+"""``log`` and ``time``: the values are seconds, and ticks are durations."""
 
 
 class Series(msgspec.Struct, frozen=True):
-    """One line or area. ``number``: its colour and its dashes."""
+    """One line or area. ``number``: the index of its colour and dash pattern."""
 
     name: str
     values: Sequence[float]
@@ -46,7 +49,7 @@ class Axis(msgspec.Struct, frozen=True):
     scale: Scale = "linear"
 
     def position(self, value: float) -> float:
-        """Between 0 and 1."""
+        """The place of ``value`` on the axis: 0 at ``low``, 1 at ``high``."""
         if self.scale == "log":
             value = max(value, self.low)
             return (math.log(value) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
@@ -78,7 +81,7 @@ def duration_text(value_s: float) -> str:
 
 
 def axis_for(title: str, values: Iterable[float], scale: Scale = "linear", low: float | None = None) -> Axis:
-    """An axis that has all the values."""
+    """An axis whose range covers all finite values; ``low`` replaces the smallest one."""
     listed = [each for each in values if math.isfinite(each)]
     high = max(listed, default=1.0)
     if scale == "log":
@@ -160,8 +163,8 @@ class Plot:
     def legend(self, names: Iterable[tuple[str, int]]) -> None:
         self._legend += [(name, number, False) for name, number in names]
 
-    def columns(self, xs: Sequence[float], describe: Callable[[int], Sequence[str]], most: int = 160) -> None:
-        """Columns that show values of one moment while the pointer is over them. They need no script."""
+    def tooltips(self, xs: Sequence[float], describe: Callable[[int], Sequence[str]], most: int = 160) -> None:
+        """The values of one moment, which are shown while the pointer is over its column. They need no script."""
         if len(xs) < 2:
             return
         step = max(1, -(-len(xs) // most))

@@ -1,7 +1,8 @@
 """Traces: the jobs of a simulation in the order of their submission, one JSON object per line.
 
-``docs/simulate.md`` documents the fields. Lines are read one by one, so a trace may be longer than the memory. Other
-formats: ``swf.py`` reads the Standard Workload Format, ``generator.py`` makes traces from published figures.
+``docs/simulate.md`` documents the fields. Lines are read one by one, so a trace may be larger than memory. Other
+formats: ``swf.py`` reads the Standard Workload Format, ``generator.py`` generates synthetic traces from published
+statistics.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ class TraceError(ValueError):
 
 class TraceJob(msgspec.Struct, frozen=True, gc=False, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
     """One job: ``pods`` equal pods that run for ``run`` seconds each. ``submit``: seconds since the start of the trace.
-    ``min_pods``: how many pods start together (a gang); 0: each pod starts on its own, and the same as ``pods`` for a
-    job that runs only as a whole. ``class_``: a label by which the report groups jobs."""
+    ``min_pods``: how many pods must start together (a gang). 0: each pod starts on its own. Equal to ``pods``: the job
+    starts only as a whole. ``class_``: a label by which the report groups jobs."""
 
     submit: Annotated[float, msgspec.Meta(ge=0)]
     run: Annotated[float, msgspec.Meta(ge=0)]
@@ -78,9 +79,9 @@ def read_trace(lines: Iterable[bytes]) -> Iterator[TraceJob]:
 def find_problem(job: TraceJob) -> str:
     """Why the job cannot be simulated; empty if it can."""
     if not _NAME.fullmatch(job.name):
-        return f"name {job.name!r} is not a name of Kubernetes: lower-case letters, digits, '-' and '.'"
+        return f"name {job.name!r} is not a valid Kubernetes name: lower-case letters, digits, '-' and '.'"
     if not _NAME.fullmatch(job.namespace):
-        return f"namespace {job.namespace!r} is not a name of Kubernetes"
+        return f"namespace {job.namespace!r} is not a valid Kubernetes name"
     if job.min_pods > job.pods:
         return f"minPods {job.min_pods} is larger than pods {job.pods}"
     if not job.requests:
