@@ -38,7 +38,8 @@ def metrics_option(command: F) -> F:
 
 
 class SecureMetricsOptions(msgspec.Struct, frozen=True):
-    """The options of the command line. ``is_on``: over TLS, for users that the API server allows."""
+    """The options of the command line. ``is_on``: served over TLS; ``/metrics`` needs a token whose user may ``get`` it
+    (TokenReview, SubjectAccessReview)."""
 
     is_on: bool = False
     certificate: Path | None = None
@@ -69,8 +70,8 @@ def secure_metrics_options(command: F) -> F:
     path = click.Path(exists=True, dir_okay=False, path_type=Path)
     key_text = "The key of --metrics-cert (PEM)."
     certificate_text = (
-        "The certificate of --metrics-secure (PEM); a changed file is used without a restart. [default: a new one,"
-        " which clients cannot verify]"
+        "The certificate of --metrics-secure (PEM); a changed file is used without a restart. [default: a certificate"
+        " generated at the start, which clients cannot verify]"
     )
     secure_text = (
         "Serve --metrics-listen over TLS. /metrics then needs a bearer token whose user may `get` the path /metrics; "
@@ -92,11 +93,13 @@ class ProcessMetrics:
         self.gate_policies = GatePolicyMetrics()
 
     def failures_of(self, component: str) -> Callable[[BaseException], None]:
-        """A callback that counts a failure of the component. A restart loop fails the health check."""
+        """A callback that counts a failure of the component, which is then restarted. A component that restarts in a
+        loop fails the liveness check."""
         self.health_registry.process_metrics.add_component(component)
         return functools.partial(self.health_registry.component_failed, component)
 
     def show_quota(self) -> None:
+        """Adds these metrics to ``/metrics`` (``page`` returns the Prometheus text)."""
         self.health_registry.add_metrics_page(self.quota.page)
 
     def show_jobs(self) -> None:
@@ -115,7 +118,7 @@ async def serve_metrics_and_health(
     transport: Transport | None = None,
 ) -> str:
     """Serves metrics and health until the stack is closed. Returns the address. May raise OSError. ``transport``: for
-    the reviews of ``secure`` metrics."""
+    the TokenReviews and SubjectAccessReviews of ``secure``; without it the metrics are served over HTTP."""
     host, port = address
     handler, shown_host = health.handler(extra_checks), f"[{host}]" if ":" in host else host
     if secure is None or not secure.is_on or transport is None:
