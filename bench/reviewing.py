@@ -12,7 +12,7 @@ import sys
 import time
 
 from bench import report
-from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.settings import AdmissionSettings
 from headgate.client.io.inprocess_transport import InProcessTransport
 from headgate.http.transport import HTTPRequest, HTTPResponse
 from headgate.runtime.webhooks.certificates import ensure_certificates
@@ -28,7 +28,7 @@ async def serve() -> None:
     target = parse_url("https://127.0.0.1:1")
     assert isinstance(target, WebhookTarget)
     certificates = ensure_certificates({}, target, datetime.datetime.now(datetime.UTC))
-    server = WebhookServer(InProcessTransport(absent), AdmissionPolicy(frozenset({"s"})))
+    server = WebhookServer(InProcessTransport(absent), AdmissionSettings(frozenset({"s"})))
     await server.use_certificate(certificates)
     async with server.listening("127.0.0.1", 0) as port:
         print(json.dumps({"port": port, "ca": certificates.bundle.decode()}), flush=True)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headgate.admission.admission_cache import AdmissionCache
 from headgate.admission.admission_review import AdmissionRequest
-from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.settings import AdmissionSettings
 from headgate.admission.steps import all_steps
 from headgate.apimachinery.patch.json_patch import apply_json_patch
 from headgate.apimachinery.patch.result import PatchError
@@ -36,7 +36,7 @@ from queued_objects import (
 Object = dict[str, Any]
 
 SOUND, ALL = (
-    AdmissionPolicy(
+    AdmissionSettings(
         frozenset(), suspends_jobs=True, features=FeatureGates(scheduling_gated_by=True), jobs=JobSettings(each)
     )
     for each in (False, True)
@@ -121,7 +121,7 @@ def patched(obj: Object, patch: tuple[Object, ...]) -> Object:
 
 @given(st.sampled_from(STEPS), POLICIES, NAMES, SERVED, SERVED, st.booleans())
 def test_admission_is_idempotent(
-    step: Any, policy: AdmissionPolicy, namespace: str, new: Object, old: Object, is_new: bool
+    step: Any, settings: AdmissionSettings, namespace: str, new: Object, old: Object, is_new: bool
 ) -> None:
     operation = "CREATE" if is_new and "CREATE" in step.operations else step.operations[-1]
     before = msgspec.json.encode([new, old])
@@ -134,9 +134,9 @@ def test_admission_is_idempotent(
         obj=new,
         old={} if operation == "CREATE" else old,
     )
-    answer = step.handle(request, policy, BOOK)
+    answer = step.handle(request, settings, BOOK)
     assert msgspec.json.encode([new, old]) == before
     assert not (answer.refusal and answer.patch)
     if answer.patch:
-        again = step.handle(msgspec.structs.replace(request, obj=patched(new, answer.patch)), policy, BOOK)
+        again = step.handle(msgspec.structs.replace(request, obj=patched(new, answer.patch)), settings, BOOK)
         assert (again.patch, again.refusal) == ((), "")

@@ -13,7 +13,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.settings import AdmissionSettings
 from headgate.capacity.conf import DEFAULTS
 from headgate.controllers.framework.reconcile import Controller
 from headgate.scheduling.gates.queue_admission import QueueAdmissionSettings
@@ -78,11 +78,11 @@ def in_simulation(jobs: list[TraceJob]) -> tuple[list[str], list[tuple[str, str]
     queues = [volcano_queue(name, parent=TREE[name], capability={"cpu": str(LIMITS[name])}) for name in TREE]
     order = ["a", "b", "a1", "a2"]
     queues.sort(key=lambda each: order.index(each["metadata"]["name"]))
-    policy = AdmissionPolicy(frozenset({SCHEDULER}), gates_all_pods=True)
+    settings = AdmissionSettings(frozenset({SCHEDULER}), gates_all_pods=True)
     snapshot = read_snapshot([*nodes, *queues])
     journal: list[JournalEntry] = []
     Simulation(
-        SimulationInput(snapshot, Settings(), policy, HarnessEngines(), SCHEDULER, "volcano"), journal.append
+        SimulationInput(snapshot, Settings(), settings, HarnessEngines(), SCHEDULER, "volcano"), journal.append
     ).run(jobs)
     admitted = [each.name for each in journal if each.what == "admitted"]
     return admitted, [(each.name, each.node) for each in journal if each.what == "bound"]

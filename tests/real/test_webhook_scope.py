@@ -18,8 +18,8 @@ from harness.real_server import RealServer
 from harness.scheduler_process import wait_for
 from harness.server import Answer, Server
 from harness.webhooks import MUTATING, VALIDATING, WebhookProcess, prepare, sent
-from headgate.admission.policy import AdmissionPolicy
 from headgate.admission.review_scope import ReviewScope
+from headgate.admission.settings import AdmissionSettings
 from headgate.capacity.names import GATE, OPT_IN, STAMP
 from headgate.jobs.names import ADMISSION_GATE, QUEUE_NAME
 from headgate.jobs.settings import JobSettings
@@ -199,13 +199,13 @@ def test_a_real_server_accepts_the_conditions_of_every_policy(
     target = WebhookTarget(url="https://127.0.0.1:1")
     for schedulers in ({"headgate"}, {"default-scheduler", "it's"}):
         for gates_all, manages_all in ((False, False), (True, True)):
-            policy = AdmissionPolicy(
+            settings = AdmissionSettings(
                 schedulers=frozenset(schedulers),
                 gates_all_pods=gates_all,
                 suspends_jobs=True,
                 jobs=JobSettings(manages_all=manages_all),
             )
-            webhooks = configurations.desired_webhooks(resource, policy, target, b"", scope)
+            webhooks = configurations.desired_webhooks(resource, settings, target, b"", scope)
             body = {"metadata": {"name": "tried"}, "webhooks": webhooks}
             answer = sent(server, "POST", f"{resource.collection_path()}?dryRun=All", body)
             assert answer.status == 201, answer.body

@@ -120,7 +120,7 @@ class SkewedCluster(World):
     def __init__(self, registered: Replica, serving: Replica, leader: Replica) -> None:
         server = _new_server()
         self.leader = leader
-        self._index = StoreAdmissionIndex(server.api.store, serving.policy())
+        self._index = StoreAdmissionIndex(server.api.store, serving.settings_of_webhooks())
         super().__init__(*_processes(server, leader), kinds=(*COLLECTED, "gatepolicies", "trainingruns"), server=server)
         query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
         self._judge = QuotaJudge()
@@ -134,9 +134,9 @@ class SkewedCluster(World):
 
     def register(self, replica: Replica) -> None:
         """The replica starts and writes its entries."""
-        policy = replica.policy()
+        settings = replica.settings_of_webhooks()
         for resource in (MUTATING, VALIDATING):
-            own = own_entries(resource, policy, TARGET, b"", ReviewScope(), with_conditions=False)
+            own = own_entries(resource, settings, TARGET, b"", ReviewScope(), with_conditions=False)
             path = resource.object_path("", NAME)
             reply = self.server.get(path)
             found = reply.body if reply.status == 200 else None
@@ -147,9 +147,9 @@ class SkewedCluster(World):
 
     def serve(self, replica: Replica) -> None:
         """The API server reaches this replica from now on."""
-        policy = replica.policy()
-        self._index = StoreAdmissionIndex(self.server.api.store, policy)
-        steps = {step.path: step for step in all_steps(policy) if step.path}
+        settings = replica.settings_of_webhooks()
+        self._index = StoreAdmissionIndex(self.server.api.store, settings)
+        steps = {step.path: step for step in all_steps(settings) if step.path}
 
         def answer(path: str, call: WebhookCall) -> WebhookAnswer:
             step = steps.get(path)
@@ -158,7 +158,7 @@ class SkewedCluster(World):
             request = read_review(call.body, self.server.epoch_s)
             assert not isinstance(request, str), request
             view = self._index.view()
-            response = step.handle(request, policy, view)
+            response = step.handle(request, settings, view)
             if response.assumes is not None:
                 view.assume(response.assumes, request.now_s)
             return WebhookAnswer(200, write_review(request.uid, response), "application/json")

@@ -11,12 +11,12 @@ from collections.abc import Callable
 import msgspec
 
 from embedded import Embedded
-from headgate.admission.policy import OWN_NAMESPACE, AdmissionPolicy
+from headgate.admission.settings import OWN_NAMESPACE, AdmissionSettings
 from headgate.cli.wiring.controllers import make_job_controllers, quota_settings
 from headgate.cli.wiring.gates import gate_controller_factory
 from headgate.cli.wiring.plugins import InstalledPlugins, find_plugins
 from headgate.cli.wiring.scheduler import default_configuration, scheduler_factory
-from headgate.cli.wiring.webhooks import WebhookOptions, admission_policy
+from headgate.cli.wiring.webhooks import WebhookOptions, admission_settings
 from headgate.controllers.framework.reconcile import Controller
 from headgate.gate_policies.controller import GatePolicyController
 from headgate.gate_policies.metrics import GatePolicyMetrics
@@ -45,13 +45,12 @@ class Replica(msgspec.Struct, frozen=True):
     user: str = LEADER
     waits_for_terminating: bool = False
 
-    def policy(self) -> AdmissionPolicy:
-        """By which its webhooks decide."""
+    def settings_of_webhooks(self) -> AdmissionSettings:
         assert not contradiction(self.features)
         options = WebhookOptions("", "", "", "", self.gates_all_pods, self.trusted_users, 0.0)
         names = self.gated_scheduler_names if "gates" in self.components else self.scheduler_names
         jobs = self.jobs if "jobs" in self.components else None
-        return admission_policy(options, OWN_NAMESPACE, names, self.features, jobs, self.user)
+        return admission_settings(options, OWN_NAMESPACE, names, self.features, jobs, self.user)
 
     def makers(self, server: Embedded) -> list[Callable[[], Controller]]:
         """The controllers that it runs as the leader."""

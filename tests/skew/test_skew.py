@@ -98,7 +98,8 @@ def test_the_page_says_what_is_left_when_an_option_stays_off() -> None:
 
 def _has_other_entries(make: type[Scenario]) -> bool:
     return any(
-        desired_webhooks(each, make.on.policy(), TARGET, b"") != desired_webhooks(each, make.off.policy(), TARGET, b"")
+        desired_webhooks(each, make.on.settings_of_webhooks(), TARGET, b"")
+        != desired_webhooks(each, make.off.settings_of_webhooks(), TARGET, b"")
         for each in (MUTATING, VALIDATING)
     )
 

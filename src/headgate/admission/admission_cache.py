@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from headgate.admission.assumed_resizes import AllowedResize, AssumedResizes
-from headgate.admission.policy import AdmissionPolicy
 from headgate.admission.review_scope import ReviewScope
+from headgate.admission.settings import AdmissionSettings
 from headgate.capacity.api.queue import QueueIndex
 from headgate.capacity.kinds.queue_rules import QueueLister
 from headgate.capacity.names import OPT_IN, POD_GROUPS, QUEUES
@@ -31,7 +31,7 @@ from headgate.quota.kinds.names import LOCAL_QUEUES
 Object = dict[str, Any]
 Key = tuple[APIResource, str, str]
 
-WATCHED: Final[Mapping[APIResource, tuple[str, ...]]] = {
+ALWAYS_WATCHED: Final[Mapping[APIResource, tuple[str, ...]]] = {
     NAMESPACES: ("metadata.annotations", "metadata.labels"),
     QUEUES: (
         "metadata.annotations",
@@ -61,18 +61,18 @@ FIELD_SELECTORS: Final[Mapping[APIResource, str]] = {PODS: "spec.nodeName="}
 """Which objects of a resource are watched: a pod that waits behind a gate has no node."""
 
 
-def watched_resources(policy: AdmissionPolicy) -> Mapping[APIResource, tuple[str, ...]]:
+def watched_resources(settings: AdmissionSettings) -> Mapping[APIResource, tuple[str, ...]]:
     """The watched resources and their fields. If jobs use Kueue's queues, LocalQueues and the kinds of possible owners
     of pods are watched as well."""
-    watched = {**WATCHED, **(GATE_OWNERSHIP if policy.features.gate_ownership else {})}
-    if not policy.suspends_jobs:
+    watched = {**ALWAYS_WATCHED, **(GATE_OWNERSHIP if settings.features.gate_ownership else {})}
+    if not settings.suspends_jobs:
         return watched
-    owners = dict.fromkeys(known_ancestors(policy.jobs.kinds).values(), _OWNER_FIELDS)
+    owners = dict.fromkeys(known_ancestors(settings.jobs.kinds).values(), _OWNER_FIELDS)
     return {**watched, LOCAL_QUEUES: ("metadata.uid",), **owners, STATEFUL_SETS: _STATEFUL_SET_FIELDS}
 
 
 class AdmissionCache:
-    """Implements ``ClusterView`` (``policy.py``). ``resizes``: the assumed resizes of the cache that this one
+    """Implements ``ClusterView`` (``settings.py``). ``resizes``: the assumed resizes of the cache that this one
     replaces, if any."""
 
     def __init__(self, resizes: AssumedResizes | None = None) -> None:

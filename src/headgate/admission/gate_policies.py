@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from headgate.admission.admission_review import ALLOWED, AdmissionRequest, AdmissionResponse
-from headgate.admission.policy import SYSTEM_NAMESPACE, AdmissionPolicy, ClusterView
+from headgate.admission.settings import SYSTEM_NAMESPACE, AdmissionSettings, ClusterView
 from headgate.gate_policies.decision import Requester, gates_of, refuse_lifting, refuse_new_pod, refuse_new_template
 from headgate.gate_policies.pod_counts import AdmittedPod
 from headgate.kube.lenient_reader import find_object, find_text
@@ -21,12 +21,12 @@ _LIFTING_ACCOUNTS: Final = frozenset({f"system:serviceaccount:{SYSTEM_NAMESPACE}
 CRON_JOB_TEMPLATE: Final = ("spec", "jobTemplate", "spec", "template", "spec")
 
 
-def review_pod(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
+def review_pod(request: AdmissionRequest, settings: AdmissionSettings, view: ClusterView) -> AdmissionResponse:
     """A new pod adds gates, an update lifts gates."""
-    if not _is_reviewed(request, policy):
+    if not _is_reviewed(request, settings):
         return ALLOWED
     new, old = gates_of(find_object(request.obj, "spec")), gates_of(find_object(request.old, "spec"))
-    requester, find = _requester(request, policy), view.gate_policies.of_gate
+    requester, find = _requester(request, settings), view.gate_policies.of_gate
     if request.operation == "UPDATE":
         return _response(refuse_lifting(requester, old, new, find))
 
@@ -43,26 +43,26 @@ def review_pod(request: AdmissionRequest, policy: AdmissionPolicy, view: Cluster
 
 
 def review_template(
-    path: tuple[str, ...], request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView
+    path: tuple[str, ...], request: AdmissionRequest, settings: AdmissionSettings, view: ClusterView
 ) -> AdmissionResponse:
     """A pod template with new gates adds them to the pods that a controller creates from it. ``path``: of the spec of
     the pods."""
-    if not _is_reviewed(request, policy):
+    if not _is_reviewed(request, settings):
         return ALLOWED
     new, old = gates_of(find_object(request.obj, *path)), gates_of(find_object(request.old, *path))
-    return _response(refuse_new_template(_requester(request, policy), old, new, view.gate_policies.of_gate))
+    return _response(refuse_new_template(_requester(request, settings), old, new, view.gate_policies.of_gate))
 
 
-def _is_reviewed(request: AdmissionRequest, policy: AdmissionPolicy) -> bool:
-    return policy.features.gate_ownership and request.namespace not in policy.exempt_namespaces
+def _is_reviewed(request: AdmissionRequest, settings: AdmissionSettings) -> bool:
+    return settings.features.gate_ownership and request.namespace not in settings.exempt_namespaces
 
 
-def _requester(request: AdmissionRequest, policy: AdmissionPolicy) -> Requester:
+def _requester(request: AdmissionRequest, settings: AdmissionSettings) -> Requester:
     return Requester(
         request.user,
         request.groups,
-        is_headgate=request.user in policy.trusted_users or request.user in _LIFTING_ACCOUNTS,
-        creates_for_others=request.user in policy.workload_controllers,
+        is_headgate=request.user in settings.trusted_users or request.user in _LIFTING_ACCOUNTS,
+        creates_for_others=request.user in settings.workload_controllers,
     )
 
 

@@ -10,7 +10,6 @@ from typing import Final
 
 from headgate.admission.admission_review import ALLOWED, AdmissionRequest, AdmissionResponse, Object, annotations_of
 from headgate.admission.patch_builder import ANNOTATIONS, LABELS, PatchBuilder
-from headgate.admission.policy import AdmissionPolicy, ClusterView
 from headgate.admission.queue_selection import (
     has_default_queue,
     has_known_controller,
@@ -18,6 +17,7 @@ from headgate.admission.queue_selection import (
     select_queue,
     unknown_ancestor_message,
 )
+from headgate.admission.settings import AdmissionSettings, ClusterView
 from headgate.jobs import names
 from headgate.jobs.framework.management import UnknownAncestor
 from headgate.jobs.framework.workload import queue_of, workload_name_for
@@ -36,8 +36,8 @@ _OWNER_IS_MANAGED_WARNING: Final = (
 )
 
 
-def gate_new_pod(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
-    if not is_managed_namespace(request, policy, view):
+def gate_new_pod(request: AdmissionRequest, settings: AdmissionSettings, view: ClusterView) -> AdmissionResponse:
+    if not is_managed_namespace(request, settings, view):
         return ALLOWED
     builder = PatchBuilder(request.obj)
     if names.SUSPENDING_PARENT in annotations_of(request.obj):
@@ -45,32 +45,32 @@ def gate_new_pod(request: AdmissionRequest, policy: AdmissionPolicy, view: Clust
         if problem:
             return AdmissionResponse(refusal=problem)
     else:
-        queue = select_queue(request, policy, view)
+        queue = select_queue(request, settings, view)
         if isinstance(queue, UnknownAncestor):
             return AdmissionResponse(refusal=unknown_ancestor_message(queue))
         if queue is None or _is_placed(request.obj):
             return ALLOWED
         builder.put_all(LABELS, {names.MANAGED: "true", **({names.QUEUE_NAME: queue} if queue else {})})
         builder.append(("metadata", "finalizers"), names.MANAGED)
-    if pod_integration_problem(policy.features):
-        return AdmissionResponse(refusal=pod_integration_problem(policy.features))
+    if pod_integration_problem(settings.features):
+        return AdmissionResponse(refusal=pod_integration_problem(settings.features))
     builder.append(("spec", "schedulingGates"), {"name": names.ADMISSION_GATE})
     builder.put((*ANNOTATIONS, names.ROLE_HASH), role_of(request.obj))
     return AdmissionResponse(patch=builder.patch)
 
 
-def validate(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
+def validate(request: AdmissionRequest, settings: AdmissionSettings, view: ClusterView) -> AdmissionResponse:
     """Reports all problems at once."""
-    if not is_managed_namespace(request, policy, view):
+    if not is_managed_namespace(request, settings, view):
         return ALLOWED
-    new, old, features = request.obj, request.old, policy.features
+    new, old, features = request.obj, request.old, settings.features
     if request.operation == "CREATE":
         problems = validate_new_pod(new, features)
     else:
         loses_queue_name = bool(queue_of(old)) and not queue_of(new)
         has_default = loses_queue_name and has_default_queue(request.namespace, view)
         problems = validate_pod_update(new, old, features, has_default=has_default)
-    return AdmissionResponse(refusal=aggregate(problems) if problems else "", warnings=_warnings(new, policy))
+    return AdmissionResponse(refusal=aggregate(problems) if problems else "", warnings=_warnings(new, settings))
 
 
 def _join_group_of_stateful_set(builder: PatchBuilder, request: AdmissionRequest, view: ClusterView) -> str:
@@ -104,10 +104,10 @@ def _is_placed(pod: Object) -> bool:
     return bool((pod.get("spec") or {}).get("nodeName")) and not queue_of(pod)
 
 
-def _warnings(pod: Object, policy: AdmissionPolicy) -> tuple[str, ...]:
+def _warnings(pod: Object, settings: AdmissionSettings) -> tuple[str, ...]:
     waits_for_owner = names.SUSPENDING_PARENT in annotations_of(pod)
     return (
         (_OWNER_IS_MANAGED_WARNING,)
-        if is_managed(pod) and not waits_for_owner and has_known_controller(pod, policy)
+        if is_managed(pod) and not waits_for_owner and has_known_controller(pod, settings)
         else ()
     )

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from headgate.admission.policy import AdmissionPolicy
 from headgate.admission.review_scope import ReviewScope
+from headgate.admission.settings import AdmissionSettings
 from headgate.capacity.names import GATE, OPT_IN, STAMP
 from headgate.jobs.names import SCHEDULING_GATED_BY, SUSPENDING_PARENT
 from headgate.quota.names import ADMISSION_GATED_BY, GROUP
 
-MatchExpression = Callable[[AdmissionPolicy, ReviewScope], str]
+MatchExpression = Callable[[AdmissionSettings, ReviewScope], str]
 EVERY: Final = ""
 """The expression of a step that is asked about every object."""
 _MAX_NAMESPACES: Final = 100
@@ -34,23 +34,23 @@ _SCHEDULER: Final = f"(has(object.spec.schedulerName) ? object.spec.schedulerNam
 _HAS_GATE: Final = f"(has(object.spec.schedulingGates) && object.spec.schedulingGates.exists(g, g.name == '{GATE}'))"
 
 
-def every_object(policy: AdmissionPolicy, scope: ReviewScope) -> str:
+def every_object(settings: AdmissionSettings, scope: ReviewScope) -> str:
     return EVERY
 
 
-def new_pod_of_queue_gate(policy: AdmissionPolicy, scope: ReviewScope) -> str:
+def new_pod_of_queue_gate(settings: AdmissionSettings, scope: ReviewScope) -> str:
     """New pods with an annotation or the gate of Headgate, and pods without a node that may opt in otherwise.
 
     Pods of Headgate's own schedulers are always asked about. ``default-scheduler`` is the scheduler of nearly all pods,
     so its pods are asked about only if their namespace, a queue or the installation opts in."""
     clauses = [_has_key(_ANNOTATIONS, STAMP), _has_key(_ANNOTATIONS, OPT_IN), _HAS_GATE]
-    own = policy.schedulers - {_DEFAULT_SCHEDULER}
+    own = settings.schedulers - {_DEFAULT_SCHEDULER}
     if own:
         clauses.append(f"({_SCHEDULER} in {_list(own)} && {_HAS_NO_NODE})")
-    if _DEFAULT_SCHEDULER in policy.schedulers:
+    if _DEFAULT_SCHEDULER in settings.schedulers:
         namespaces = (
             "true"
-            if policy.gates_all_pods or scope.has_opted_in_queue
+            if settings.gates_all_pods or scope.has_opted_in_queue
             else _is_in_namespaces(scope.opted_in_namespaces)
         )
         if namespaces:
@@ -58,52 +58,52 @@ def new_pod_of_queue_gate(policy: AdmissionPolicy, scope: ReviewScope) -> str:
     return " || ".join(clauses)
 
 
-def changed_stamp(policy: AdmissionPolicy, scope: ReviewScope) -> str:
+def changed_stamp(settings: AdmissionSettings, scope: ReviewScope) -> str:
     """Updates that add, change or remove the stamp, except those of Headgate itself: it stamps every pod that it
     admits."""
     after, before = _has_key(_ANNOTATIONS, STAMP), _has_key(_OLD_ANNOTATIONS, STAMP)
     changed = f"({after} != {before} || ({after} && {_ANNOTATIONS}['{STAMP}'] != {_OLD_ANNOTATIONS}['{STAMP}']))"
-    return f"!(request.userInfo.username in {_list(policy.trusted_users)}) && {changed}"
+    return f"!(request.userInfo.username in {_list(settings.trusted_users)}) && {changed}"
 
 
-def resize_of_scheduled_pod(policy: AdmissionPolicy, scope: ReviewScope) -> str:
+def resize_of_scheduled_pod(settings: AdmissionSettings, scope: ReviewScope) -> str:
     """Resizes of pods on a node that one of Headgate's schedulers placed."""
-    return f"{_SCHEDULER} in {_list(policy.schedulers)} && !{_HAS_NO_NODE}"
+    return f"{_SCHEDULER} in {_list(settings.schedulers)} && !{_HAS_NO_NODE}"
 
 
-def pod_without_queue(policy: AdmissionPolicy, scope: ReviewScope) -> str:
+def pod_without_queue(settings: AdmissionSettings, scope: ReviewScope) -> str:
     """Of the pods that name no queue: those of managed owners, and those that a default queue takes."""
-    return _of_default_queue(policy, scope, _has_key(_ANNOTATIONS, SUSPENDING_PARENT))
+    return _of_default_queue(settings, scope, _has_key(_ANNOTATIONS, SUSPENDING_PARENT))
 
 
-def job_without_queue(policy: AdmissionPolicy, scope: ReviewScope) -> str:
+def job_without_queue(settings: AdmissionSettings, scope: ReviewScope) -> str:
     """Of the jobs that name no queue: those that a default queue takes."""
-    return _of_default_queue(policy, scope)
+    return _of_default_queue(settings, scope)
 
 
-def pod_owner_without_queue(policy: AdmissionPolicy, scope: ReviewScope) -> str:
+def pod_owner_without_queue(settings: AdmissionSettings, scope: ReviewScope) -> str:
     """Of the Deployments and similar kinds that name no queue: those that a default queue takes, and those with a gate
     annotation, which an update must not add."""
     gates = (_has_key(_ANNOTATIONS, each) for each in (SCHEDULING_GATED_BY, ADMISSION_GATED_BY))
-    return _of_default_queue(policy, scope, *gates)
+    return _of_default_queue(settings, scope, *gates)
 
 
-def pod_with_kueue_metadata(policy: AdmissionPolicy, scope: ReviewScope) -> str:
+def pod_with_kueue_metadata(settings: AdmissionSettings, scope: ReviewScope) -> str:
     """Pods with a label or an annotation of Kueue's, before or after the write."""
     return _mentions_kueue("metadata")
 
 
-def owner_with_kueue_metadata(policy: AdmissionPolicy, scope: ReviewScope) -> str:
+def owner_with_kueue_metadata(settings: AdmissionSettings, scope: ReviewScope) -> str:
     """The same for objects with a pod template, or for their template."""
     return _mentions_kueue("metadata", "spec.template.metadata")
 
 
-def is_not_terminating(policy: AdmissionPolicy, scope: ReviewScope) -> str:
+def is_not_terminating(settings: AdmissionSettings, scope: ReviewScope) -> str:
     """The garbage collector must be able to update an object that is being deleted, also during an outage."""
     return "!has(object.metadata.deletionTimestamp)"
 
 
-def pod_with_owned_gate(policy: AdmissionPolicy, scope: ReviewScope) -> str:
+def pod_with_owned_gate(settings: AdmissionSettings, scope: ReviewScope) -> str:
     """New pods with a gate that has a GatePolicy, and updates that lift a gate of such a pod."""
     if not scope.gates:
         return _NEVER
@@ -115,7 +115,7 @@ def pod_with_owned_gate(policy: AdmissionPolicy, scope: ReviewScope) -> str:
     return f"oldObject == null ? {added} : ({_has_owned_gate('oldObject.spec', scope)} && {lifted})"
 
 
-def template_with_owned_gate(path: tuple[str, ...], policy: AdmissionPolicy, scope: ReviewScope) -> str:
+def template_with_owned_gate(path: tuple[str, ...], settings: AdmissionSettings, scope: ReviewScope) -> str:
     """Objects whose pod template has a gate with a GatePolicy, and did not have the same gates before. ``path``: of the
     spec of the pods."""
     if not scope.gates:
@@ -132,8 +132,8 @@ def _has_owned_gate(spec: str, scope: ReviewScope) -> str:
     return _has_path(gates, f"{gates}.exists(g, {is_owned})")
 
 
-def _of_default_queue(policy: AdmissionPolicy, scope: ReviewScope, *others: str) -> str:
-    if policy.jobs.manages_all:
+def _of_default_queue(settings: AdmissionSettings, scope: ReviewScope, *others: str) -> str:
+    if settings.jobs.manages_all:
         return EVERY
     clauses = [*others, *filter(None, (_is_in_namespaces(scope.default_queue_namespaces),))]
     return " || ".join(clauses) or _NEVER

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from headgate.admission.admission_review import ALLOWED, AdmissionRequest, AdmissionResponse
-from headgate.admission.policy import AdmissionPolicy, ClusterView
+from headgate.admission.settings import AdmissionSettings, ClusterView
 from headgate.capacity.api.queue_state import CLOSED, CLOSING, OPEN, DesiredQueueState, closed_by, read_desired_state
 from headgate.capacity.kinds.definitions import MAX_MIN_RESOURCES
 from headgate.capacity.names import DEFAULT, QUEUES, ROOT
@@ -23,7 +23,7 @@ from headgate.kube.quantity import Quantity
 _PHASES_BEFORE_START: Final = ("", "Pending")
 
 
-def validate_group(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
+def validate_group(request: AdmissionRequest, settings: AdmissionSettings, view: ClusterView) -> AdmissionResponse:
     spec = find_object(request.obj, "spec")
     old_spec = find_object(request.old, "spec")
     problem = next(_spec_problems(spec), "")

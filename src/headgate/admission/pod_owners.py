@@ -11,7 +11,6 @@ from typing import Final
 
 from headgate.admission.admission_review import ALLOWED, AdmissionRequest, AdmissionResponse, Object, annotations_of
 from headgate.admission.patch_builder import ANNOTATIONS, LABELS, PatchBuilder
-from headgate.admission.policy import AdmissionPolicy, ClusterView
 from headgate.admission.queue_selection import (
     find_managed_ancestor,
     has_known_controller,
@@ -19,6 +18,7 @@ from headgate.admission.queue_selection import (
     select_queue,
     unknown_ancestor_message,
 )
+from headgate.admission.settings import AdmissionSettings, ClusterView
 from headgate.jobs import names
 from headgate.jobs.framework.management import UnknownAncestor
 from headgate.jobs.framework.workload import queue_of
@@ -43,11 +43,11 @@ _GATE_REMOVED: Final = "cannot be added after creation and was left out; kubectl
 
 
 def put_queue_in_template(
-    owner_kind: str, request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView
+    owner_kind: str, request: AdmissionRequest, settings: AdmissionSettings, view: ClusterView
 ) -> AdmissionResponse:
     """Writes the labels of the queue, and an annotation with the owner's kind, into the pod template. ``owner_kind`` is
     one of the constants above."""
-    if not is_managed_namespace(request, policy, view) or _is_terminating(request.obj):
+    if not is_managed_namespace(request, settings, view) or _is_terminating(request.obj):
         return ALLOWED
     if owner_kind == REPLICA_SET and controller_of(request.obj) is not None:
         return ALLOWED  # its Deployment owns the template and would undo the change
@@ -55,13 +55,13 @@ def put_queue_in_template(
     warnings = (
         _drop_copied_gates(builder, request) if owner_kind == DEPLOYMENT and request.operation == "UPDATE" else ()
     )
-    queue = select_queue(request, policy, view)
+    queue = select_queue(request, settings, view)
     if isinstance(queue, UnknownAncestor) and request.operation == "CREATE":
         return AdmissionResponse(refusal=unknown_ancestor_message(queue))
     if queue is None or isinstance(queue, UnknownAncestor):
         return AdmissionResponse(patch=builder.patch, warnings=warnings)
     if not queue_of(request.obj):
-        if not _may_wait_without_queue_name(request, policy):
+        if not _may_wait_without_queue_name(request, settings):
             return AdmissionResponse(patch=builder.patch, warnings=warnings)
         if queue:
             builder.put((*LABELS, names.QUEUE_NAME), queue)
@@ -90,28 +90,28 @@ def _drop_copied_gates(builder: PatchBuilder, request: AdmissionRequest) -> tupl
 
 
 def validate(
-    owner_kind: str, request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView
+    owner_kind: str, request: AdmissionRequest, settings: AdmissionSettings, view: ClusterView
 ) -> AdmissionResponse:
     """Reports all problems at once."""
-    if not is_managed_namespace(request, policy, view):
+    if not is_managed_namespace(request, settings, view):
         return ALLOWED
     new, old = request.obj, request.old
     if request.operation == "CREATE":
-        problems = validate_new_owner(new, policy.features)
+        problems = validate_new_owner(new, settings.features)
     else:
-        problems = validate_owner_update(new, old, policy.features)
+        problems = validate_owner_update(new, old, settings.features)
         if (
             owner_kind == STATEFUL_SET
             and _has_queue_in_template(new)
-            and find_managed_ancestor(request, policy, view) is None
+            and find_managed_ancestor(request, settings, view) is None
         ):
             problems += validate_stateful_set_update(new, old)
     return AdmissionResponse(refusal=aggregate(problems)) if problems else ALLOWED
 
 
-def validate_scale(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
+def validate_scale(request: AdmissionRequest, settings: AdmissionSettings, view: ClusterView) -> AdmissionResponse:
     """Validates the Scale of a StatefulSet by the same rule as its ``spec.replicas``."""
-    if not is_managed_namespace(request, policy, view):
+    if not is_managed_namespace(request, settings, view):
         return ALLOWED
     owner = view.get(STATEFUL_SETS, request.namespace, request.name)
     if owner is None or not _has_queue_in_template(owner):
@@ -121,10 +121,10 @@ def validate_scale(request: AdmissionRequest, policy: AdmissionPolicy, view: Clu
     return AdmissionResponse(refusal=aggregate(problems)) if problems else ALLOWED
 
 
-def _may_wait_without_queue_name(request: AdmissionRequest, policy: AdmissionPolicy) -> bool:
+def _may_wait_without_queue_name(request: AdmissionRequest, settings: AdmissionSettings) -> bool:
     """Whether an owner that names no queue may wait in a queue: only if it is being created or already has a queue in
     its template, and if its own controller is not of a kind that can wait in a queue."""
-    if has_known_controller(request.obj, policy):
+    if has_known_controller(request.obj, settings):
         return False
     return request.operation == "CREATE" or _has_queue_in_template(request.old)
 

@@ -21,7 +21,7 @@ from headgate.admission.admission_review import (
     escape,
 )
 from headgate.admission.assumed_resizes import AllowedResize, Growth
-from headgate.admission.policy import AdmissionPolicy, ClusterView, Object
+from headgate.admission.settings import AdmissionSettings, ClusterView, Object
 from headgate.capacity.api.stamp import read_stamp
 from headgate.capacity.kinds.resize_validation import find_resize_shortage, read_usage
 from headgate.capacity.names import DEFAULT, GATE, GROUP_NAMES, OPT_IN, POD_GROUPS, QUEUE_NAME, QUEUES, STAMP
@@ -45,19 +45,19 @@ _GATE_NOT_REMOVED: Final = (
 )
 
 
-def gate_new_pod(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
+def gate_new_pod(request: AdmissionRequest, settings: AdmissionSettings, view: ClusterView) -> AdmissionResponse:
     """Handles a new pod: removes a stamp, and adds the queue gate if the pod opts in."""
     if request.operation != "CREATE":
         return AdmissionResponse(refusal=_NOT_A_CREATE, code=400)
-    if not policy.queue_gate_enabled or request.namespace in policy.exempt_namespaces:
+    if not settings.queue_gate_enabled or request.namespace in settings.exempt_namespaces:
         return ALLOWED
     annotations, spec = annotations_of(request.obj), find_object(request.obj, "spec")
     patch: list[Operation] = []
     if STAMP in annotations:
         patch.append({"op": "remove", "path": _STAMP_POINTER})
     warnings = _warnings(annotations)
-    if opted_in(request, policy, view):
-        if _can_be_gated(spec, policy):
+    if opted_in(request, settings, view):
+        if _can_be_gated(spec, settings):
             patch += _gate_patch(annotations, spec)
         elif annotations.get(OPT_IN) == "true" and not spec.get("nodeName"):
             warnings.append(_other_scheduler_warning(spec))
@@ -66,7 +66,7 @@ def gate_new_pod(request: AdmissionRequest, policy: AdmissionPolicy, view: Clust
     return AdmissionResponse(patch=tuple(patch), warnings=tuple(warnings)) if patch or warnings else ALLOWED
 
 
-def opted_in(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> bool:
+def opted_in(request: AdmissionRequest, settings: AdmissionSettings, view: ClusterView) -> bool:
     """The annotation of the pod, its queue or its namespace decides, in this order; then the installation."""
     annotations = annotations_of(request.obj)
     own = _opt_in_choice(annotations)
@@ -78,15 +78,15 @@ def opted_in(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterVi
         choice = _opt_in_choice(annotations_of(obj or {}))
         if choice is not None:
             return choice
-    return policy.gates_all_pods
+    return settings.gates_all_pods
 
 
-def reject_stamp_change(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
+def reject_stamp_change(request: AdmissionRequest, settings: AdmissionSettings, view: ClusterView) -> AdmissionResponse:
     """Rejects an update of a pod that adds, changes or removes the stamp, unless Headgate makes the update."""
     if (
-        not policy.queue_gate_enabled
-        or request.user in policy.trusted_users
-        or request.namespace in policy.exempt_namespaces
+        not settings.queue_gate_enabled
+        or request.user in settings.trusted_users
+        or request.namespace in settings.exempt_namespaces
     ):
         return ALLOWED
     before, after = annotations_of(request.old).get(STAMP), annotations_of(request.obj).get(STAMP)
@@ -94,25 +94,25 @@ def reject_stamp_change(request: AdmissionRequest, policy: AdmissionPolicy, view
 
 
 def reject_binding_with_stamp(
-    request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView
+    request: AdmissionRequest, settings: AdmissionSettings, view: ClusterView
 ) -> AdmissionResponse:
     """Rejects a Binding that carries a stamp, because the API server copies the annotations of a Binding to the pod."""
     if (
-        not policy.queue_gate_enabled
-        or request.user in policy.trusted_users
-        or request.namespace in policy.exempt_namespaces
+        not settings.queue_gate_enabled
+        or request.user in settings.trusted_users
+        or request.namespace in settings.exempt_namespaces
     ):
         return ALLOWED
     return _reject_stamp(request) if STAMP in annotations_of(request.obj) else ALLOWED
 
 
-def validate_resize(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
+def validate_resize(request: AdmissionRequest, settings: AdmissionSettings, view: ClusterView) -> AdmissionResponse:
     """Rejects a resize with which a pod on a node would exceed the limits of its queue. A pod without a node can
     request any amount: it waits until its queue has that amount."""
     spec = find_object(request.obj, "spec")
     if (
-        request.namespace in policy.exempt_namespaces
-        or (spec.get("schedulerName") or _DEFAULT_SCHEDULER) not in policy.schedulers
+        request.namespace in settings.exempt_namespaces
+        or (spec.get("schedulerName") or _DEFAULT_SCHEDULER) not in settings.schedulers
     ):
         return ALLOWED
     if not spec.get("nodeName") or find_object(request.old, "status").get("phase") in _ENDED:
@@ -186,9 +186,9 @@ def _queue_of(pods_namespace: str, annotations: Mapping[str, Any], namespace: Ob
     return named if isinstance(named, str) else ""
 
 
-def _can_be_gated(spec: Mapping[str, Any], policy: AdmissionPolicy) -> bool:
+def _can_be_gated(spec: Mapping[str, Any], settings: AdmissionSettings) -> bool:
     """Whether the scheduler is Headgate's and the pod has no node: the API server rejects gates on a bound pod."""
-    return (spec.get("schedulerName") or _DEFAULT_SCHEDULER) in policy.schedulers and not spec.get("nodeName")
+    return (spec.get("schedulerName") or _DEFAULT_SCHEDULER) in settings.schedulers and not spec.get("nodeName")
 
 
 def _gate_patch(annotations: Mapping[str, Any], spec: Mapping[str, Any]) -> list[Operation]:

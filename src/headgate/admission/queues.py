@@ -8,12 +8,12 @@ nothing; other queues are not affected.
 from __future__ import annotations
 
 from headgate.admission.admission_review import ALLOWED, AdmissionRequest, AdmissionResponse
-from headgate.admission.policy import AdmissionPolicy, ClusterView
+from headgate.admission.settings import AdmissionSettings, ClusterView
 from headgate.capacity.kinds.queue_validation import find_deletion_problems, find_queue_problems, queue_warnings
 from headgate.kube.lenient_reader import find_object
 
 
-def validate_queue(request: AdmissionRequest, policy: AdmissionPolicy, view: ClusterView) -> AdmissionResponse:
+def validate_queue(request: AdmissionRequest, settings: AdmissionSettings, view: ClusterView) -> AdmissionResponse:
     """Reports all problems at once."""
     if request.operation == "DELETE":
         problems, warnings = find_deletion_problems(_name(request), view.queues, view.group_count), []

@@ -27,7 +27,7 @@ SERVICE_ACCOUNTS: Final = (
 """The default users of Headgate on a real cluster: the service accounts of its manifests."""
 
 
-class AdmissionPolicy(msgspec.Struct, frozen=True):
+class AdmissionSettings(msgspec.Struct, frozen=True):
     """``schedulers``: the values of ``spec.schedulerName`` that Headgate serves. ``trusted_users``: Headgate's own
     users, which may write stamps. ``gates_all_pods``: every pod of these schedulers opts in to the queue gate, unless
     its own annotation, or that of its queue or its namespace, is ``"false"``. ``exempt_namespaces``: their pods are not

@@ -25,7 +25,7 @@ from headgate.admission import (
 )
 from headgate.admission.admission_review import AdmissionRequest, AdmissionResponse
 from headgate.admission.match_conditions import MatchExpression, every_object
-from headgate.admission.policy import AdmissionPolicy, ClusterView
+from headgate.admission.settings import AdmissionSettings, ClusterView
 from headgate.capacity.names import POD_GROUPS, QUEUES
 from headgate.jobs.kinds.batch_job import BUILTIN_KINDS, JOB
 from headgate.jobs.kinds.job_kind import JobKind
@@ -56,7 +56,7 @@ _BINDINGS: Final = APIResource("", "v1", "bindings", namespaced=True)
 Operation = Literal["CREATE", "UPDATE", "DELETE"]
 _CREATE_OR_UPDATE: Final[tuple[Operation, ...]] = ("CREATE", "UPDATE")
 
-AdmissionHandler = Callable[[AdmissionRequest, AdmissionPolicy, ClusterView], AdmissionResponse]
+AdmissionHandler = Callable[[AdmissionRequest, AdmissionSettings, ClusterView], AdmissionResponse]
 
 
 class AdmissionStep(msgspec.Struct, frozen=True):
@@ -294,21 +294,21 @@ STEPS: Final = (
 """All steps except those of job kinds, which depend on the settings of the installation."""
 
 
-def all_steps(policy: AdmissionPolicy) -> tuple[AdmissionStep, ...]:
-    """All steps, including those that the policy disables. The webhook server serves all of them, because another
+def all_steps(settings: AdmissionSettings) -> tuple[AdmissionStep, ...]:
+    """All steps, including those that the settings disable. The webhook server serves all of them, because another
     replica of it may run with other settings and register them. Only the kinds in a file of that one are not known."""
-    managed = {kind.resource for kind in policy.jobs.kinds}
+    managed = {kind.resource for kind in settings.jobs.kinds}
     unmanaged = (kind for kind in BUILTIN_KINDS if kind.resource not in managed)
-    return STEPS + _job_kind_steps((*policy.jobs.kinds, *unmanaged))
+    return STEPS + _job_kind_steps((*settings.jobs.kinds, *unmanaged))
 
 
-def enabled_steps(policy: AdmissionPolicy) -> tuple[AdmissionStep, ...]:
-    """The steps that the policy enables."""
+def enabled_steps(settings: AdmissionSettings) -> tuple[AdmissionStep, ...]:
+    """The steps that the settings enable."""
     return tuple(
         step
-        for step in STEPS + _job_kind_steps(policy.jobs.kinds)
-        if (policy.queue_gate_enabled or not step.needs_queue_allocation_gate)
-        and (policy.suspends_jobs or not step.for_kueue_queues)
-        and (not step.framework or step.framework in policy.jobs.frameworks)
-        and (policy.features.gate_ownership or not step.needs_gate_ownership)
+        for step in STEPS + _job_kind_steps(settings.jobs.kinds)
+        if (settings.queue_gate_enabled or not step.needs_queue_allocation_gate)
+        and (settings.suspends_jobs or not step.for_kueue_queues)
+        and (not step.framework or step.framework in settings.jobs.frameworks)
+        and (settings.features.gate_ownership or not step.needs_gate_ownership)
     )

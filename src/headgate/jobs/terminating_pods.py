@@ -1,9 +1,9 @@
 """Reports pods that still terminate although their quota is released, and those that do so for too long.
 
-Quota is released when pods begin to terminate (KEP-6143), so a pod that does not end uses a node that other pods have
-quota for. This controller reads the quota of a pod from its annotation (``quota/api/quota_reservation.py``), so pods of
-jobs count, too. It keeps the metrics of ``metrics.py``, and emits an Event about a pod that terminates longer than its
-grace period and a configurable time. It changes no pod: ``failure_recovery.py`` may delete it by force.
+Quota is released when pods begin to terminate (Kueue's KEP-6143), so a pod that does not end uses a node that other
+pods have quota for. This controller reads the quota of a pod from its annotation (``quota/api/quota_reservation.py``),
+so pods of jobs count, too. It keeps the metrics of ``metrics.py``, and emits an Event about a pod that terminates
+longer than its grace period and a configurable time. It changes no pod: ``failure_recovery.py`` may delete it by force.
 """
 
 from __future__ import annotations

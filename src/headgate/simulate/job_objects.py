@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from headgate.admission.admission_cache import AdmissionCache
 from headgate.admission.admission_review import AdmissionRequest
-from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.settings import AdmissionSettings
 from headgate.admission.steps import AdmissionStep, enabled_steps
 from headgate.apimachinery.patch.json_patch import apply_json_patch
 from headgate.apimachinery.patch.result import PatchResult
@@ -41,11 +41,11 @@ class AdmissionRefused(ValueError):
 class NewObjects:
     """Passes new objects through the admission handlers."""
 
-    def __init__(self, policy: AdmissionPolicy) -> None:
+    def __init__(self, settings: AdmissionSettings) -> None:
         self.cache: Final = AdmissionCache()
-        self._policy: Final = policy
+        self._settings: Final = settings
         self._steps: Final[dict[APIResource, list[AdmissionStep]]] = {}
-        for step in enabled_steps(policy):
+        for step in enabled_steps(settings):
             if "CREATE" in step.operations and not step.subresource:
                 self._steps.setdefault(step.resource, []).append(step)
         for steps in self._steps.values():
@@ -64,7 +64,7 @@ class NewObjects:
                 obj=obj,
                 now_s=now_s,
             )
-            response = step.handle(request, self._policy, self.cache)
+            response = step.handle(request, self._settings, self.cache)
             if response.refusal:
                 raise AdmissionRefused(f"{obj.get('kind')} {metadata['name']} is refused: {response.refusal}")
             if response.patch:

@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.settings import AdmissionSettings
 from headgate.capacity.names import POD_GROUPS, QUEUE_NAME, QUEUES
 from headgate.controllers.framework.reconcile import Controller
 from headgate.jobs.names import POD_PRIORITY_CLASSES
@@ -86,7 +86,7 @@ class SimulationInput(msgspec.Struct, frozen=True):
 
     snapshot: Snapshot
     settings: Settings
-    policy: AdmissionPolicy
+    policy: AdmissionSettings
     engines: Engines
     scheduler_name: str
     queueing: Queueing

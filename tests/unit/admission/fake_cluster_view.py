@@ -6,13 +6,13 @@ from typing import Any
 
 from headgate.admission.admission_cache import AdmissionCache
 from headgate.admission.admission_review import AdmissionRequest
-from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.settings import AdmissionSettings
 from headgate.capacity.names import OPT_IN, POD_GROUPS, QUEUE_NAME, QUEUES
 from headgate.kube.api_resources import NAMESPACES, APIResource
 
 Object = dict[str, Any]
 
-POLICY = AdmissionPolicy(schedulers=frozenset({"headgate"}), trusted_users=frozenset({"headgate-itself"}))
+SETTINGS = AdmissionSettings(schedulers=frozenset({"headgate"}), trusted_users=frozenset({"headgate-itself"}))
 
 
 class FakeClusterView(AdmissionCache):

@@ -7,8 +7,8 @@ from typing import Any
 from headgate.admission.admission_cache import AdmissionCache, CacheReader
 from headgate.admission.admission_review import ALLOWED, AdmissionRequest
 from headgate.admission.kueue_pods import gate_new_pod
-from headgate.admission.policy import AdmissionPolicy
 from headgate.admission.review_scope import ReviewScope
+from headgate.admission.settings import AdmissionSettings
 from headgate.capacity.names import OPT_IN, POD_GROUPS, QUEUES
 from headgate.kube.api_resources import JOBS, NAMESPACES
 from headgate.quota.kinds.names import LOCAL_QUEUES
@@ -91,11 +91,11 @@ def test_a_recreated_owner_is_fetched_before_its_pod_counts_as_unmanaged() -> No
     labels = {"kueue.x-k8s.io/queue-name": "lq"}
     pod = {"metadata": {"name": "p", "labels": labels, "ownerReferences": [owner]}, "spec": {}}
     asked = AdmissionRequest("CREATE", "pods", "t", "p", obj=pod)
-    policy = AdmissionPolicy(frozenset(), suspends_jobs=True)
+    settings = AdmissionSettings(frozenset(), suspends_jobs=True)
     first = CacheReader(book, {})
-    gate_new_pod(asked, policy, first)
+    gate_new_pod(asked, settings, first)
     assert (JOBS, "t", "j") in first.missed
-    assert gate_new_pod(asked, policy, CacheReader(book, {(JOBS, "t", "j"): a_job("new")})) == ALLOWED
+    assert gate_new_pod(asked, settings, CacheReader(book, {(JOBS, "t", "j"): a_job("new")})) == ALLOWED
 
 
 def test_the_scope_follows_namespaces_and_queues_that_opt_in_and_default_queues() -> None:

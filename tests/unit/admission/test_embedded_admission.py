@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from embedded import Embedded, a_pod
-from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.settings import AdmissionSettings
 from headgate.apiserver.authn.user import MASTERS, UserInfo
 from headgate.apiserver.request.messages import WebhookAnswer, WebhookCall
 from headgate.capacity.names import GATE, OPT_IN, STAMP
@@ -18,12 +18,14 @@ from headgate.store import Store
 
 PODS = "/api/v1/namespaces/t/pods"
 OURS = "Bearer ours"
-POLICY = AdmissionPolicy(schedulers=frozenset({"default-scheduler"}), trusted_users=frozenset({"headgate"}))
+SETTINGS = AdmissionSettings(schedulers=frozenset({"default-scheduler"}), trusted_users=frozenset({"headgate"}))
 
 
-def a_server(policy: AdmissionPolicy = POLICY) -> Embedded:
+def a_server(settings: AdmissionSettings = SETTINGS) -> Embedded:
     store = Store()
-    return Embedded(store=store, guests=own_admission(policy, store), users={"ours": UserInfo("headgate", (MASTERS,))})
+    return Embedded(
+        store=store, guests=own_admission(settings, store), users={"ours": UserInfo("headgate", (MASTERS,))}
+    )
 
 
 def opting(name: str = "a", value: str = "true", **more: Any) -> dict[str, Any]:
@@ -56,7 +58,7 @@ def test_w5_a_value_that_is_almost_true_gates_nothing_and_is_warned_about() -> N
 
 
 def test_w6_with_the_feature_off_pods_are_unchanged() -> None:
-    server = a_server(msgspec.structs.replace(POLICY, queue_gate_enabled=False))
+    server = a_server(msgspec.structs.replace(SETTINGS, queue_gate_enabled=False))
     made = server.post(PODS, opting())
     assert gates(made.body) == []
     annotated = server.patch(f"{PODS}/a", {"metadata": {"annotations": {STAMP: "x"}}})

@@ -11,8 +11,8 @@ from headgate.admission.admission_cache import AdmissionCache
 from headgate.admission.admission_review import read_review
 from headgate.admission.gate_policies import review_pod
 from headgate.admission.match_conditions import pod_with_owned_gate, template_with_owned_gate
-from headgate.admission.policy import AdmissionPolicy
 from headgate.admission.review_scope import ReviewScope
+from headgate.admission.settings import AdmissionSettings
 from headgate.admission.steps import enabled_steps
 from headgate.gate_policies.names import GATE_POLICIES, OWN_GATES
 from headgate.kube.feature_gates import FeatureGates
@@ -31,8 +31,8 @@ from unit.gate_policies.policy_world import (
 )
 
 JOBS = "/apis/batch/v1/namespaces/t/jobs"
-ON = AdmissionPolicy(schedulers=frozenset({"headgate"}), features=FeatureGates(gate_ownership=True))
-OFF = AdmissionPolicy(schedulers=frozenset({"headgate"}))
+ON = AdmissionSettings(schedulers=frozenset({"headgate"}), features=FeatureGates(gate_ownership=True))
+OFF = AdmissionSettings(schedulers=frozenset({"headgate"}))
 
 
 def test_only_the_owner_lifts_and_only_listed_users_add() -> None:

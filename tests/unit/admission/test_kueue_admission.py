@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from embedded import Embedded, Reply
-from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.settings import AdmissionSettings
 from headgate.cli.embedded.admission import own_admission
 from headgate.jobs.settings import FRAMEWORKS, MANAGED_NAMESPACES, JobSettings
 from headgate.kube.feature_gates import FeatureGates
@@ -41,11 +41,11 @@ DEFAULT: Wire = {
 }
 
 
-def a_server(settings: JobSettings | None = None, *, default_queue: bool = False, **policy: Any) -> Embedded:
-    store = policy.pop("store", None) or Store()
-    features = policy.pop("features", FeatureGates())
-    rules = AdmissionPolicy(frozenset(), suspends_jobs=True, features=features, jobs=settings or JobSettings())
-    rules = msgspec.structs.replace(rules, **policy)
+def a_server(settings: JobSettings | None = None, *, default_queue: bool = False, **changed: Any) -> Embedded:
+    store = changed.pop("store", None) or Store()
+    features = changed.pop("features", FeatureGates())
+    rules = AdmissionSettings(frozenset(), suspends_jobs=True, features=features, jobs=settings or JobSettings())
+    rules = msgspec.structs.replace(rules, **changed)
     server = Embedded(namespace="ns", store=store, features=features, guests=own_admission(rules, store))
     for each in definitions(with_older=False):  # in a store that was used before they are there
         server.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", each)

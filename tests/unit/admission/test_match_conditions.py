@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from headgate.admission import match_conditions
-from headgate.admission.policy import AdmissionPolicy
 from headgate.admission.review_scope import ReviewScope
+from headgate.admission.settings import AdmissionSettings
 from headgate.jobs.settings import JobSettings
 
-OURS = AdmissionPolicy(schedulers=frozenset({"headgate", "volcano"}))
-ALL = AdmissionPolicy(schedulers=frozenset({"default-scheduler"}))
+OURS = AdmissionSettings(schedulers=frozenset({"headgate", "volcano"}))
+ALL = AdmissionSettings(schedulers=frozenset({"default-scheduler"}))
 NO_NODE = "(!has(object.spec.nodeName) || object.spec.nodeName == '')"
 
 
@@ -23,8 +23,8 @@ def test_pods_of_our_schedulers_are_asked_about_whatever_opts_in() -> None:
 
 
 def test_pods_of_the_default_scheduler_are_asked_about_only_if_they_can_be_gated() -> None:
-    def asks(policy: AdmissionPolicy = ALL, **scope: Any) -> str:
-        return match_conditions.new_pod_of_queue_gate(policy, ReviewScope(**scope))
+    def asks(settings: AdmissionSettings = ALL, **scope: Any) -> str:
+        return match_conditions.new_pod_of_queue_gate(settings, ReviewScope(**scope))
 
     assert "== 'default-scheduler'" not in asks()
     assert asks(opted_in_namespaces=frozenset({"b", "a"})).endswith("&& request.namespace in ['a', 'b'])")
@@ -54,6 +54,6 @@ def test_a_job_without_a_queue_is_not_asked_about_where_there_is_no_default_queu
 
 
 def test_stamps_that_headgate_writes_are_not_asked_about() -> None:
-    policy = msgspec.structs.replace(OURS, trusted_users=frozenset({"headgate", "it's"}))
-    asked = match_conditions.changed_stamp(policy, ReviewScope())
+    settings = msgspec.structs.replace(OURS, trusted_users=frozenset({"headgate", "it's"}))
+    asked = match_conditions.changed_stamp(settings, ReviewScope())
     assert asked.startswith("!(request.userInfo.username in ['headgate', 'it\\'s']) && (")

@@ -9,17 +9,17 @@ import pytest
 from headgate.admission.admission_review import ALLOWED, AdmissionRequest, AdmissionResponse
 from headgate.admission.pod_groups import validate_group
 from headgate.capacity.names import STATE
-from unit.admission.fake_cluster_view import POLICY, FakeClusterView
+from unit.admission.fake_cluster_view import SETTINGS, FakeClusterView
 
 
 def create(view: FakeClusterView, **spec: Any) -> AdmissionResponse:
-    return validate_group(AdmissionRequest("CREATE", "podgroups", "t", "g", obj={"spec": spec}), POLICY, view)
+    return validate_group(AdmissionRequest("CREATE", "podgroups", "t", "g", obj={"spec": spec}), SETTINGS, view)
 
 
 def move(view: FakeClusterView, old: dict[str, Any], phase: str, **spec: Any) -> AdmissionResponse:
     before = {"spec": old, "status": {"phase": phase}}
     return validate_group(
-        AdmissionRequest("UPDATE", "podgroups", "t", "g", obj={"spec": spec}, old=before), POLICY, view
+        AdmissionRequest("UPDATE", "podgroups", "t", "g", obj={"spec": spec}, old=before), SETTINGS, view
     )
 
 
@@ -124,4 +124,4 @@ def test_a_group_in_a_queue_that_was_closed_can_still_be_changed() -> None:
 
 @pytest.mark.parametrize("obj", [{}, {"spec": None}, {"spec": {"queue": 1, "minMember": "x", "minResources": []}}])
 def test_an_invalid_object_raises_nothing(obj: dict[str, Any]) -> None:
-    validate_group(AdmissionRequest("CREATE", "podgroups", "t", "g", obj=obj), POLICY, FakeClusterView())
+    validate_group(AdmissionRequest("CREATE", "podgroups", "t", "g", obj=obj), SETTINGS, FakeClusterView())

@@ -9,26 +9,28 @@ import pytest
 
 from headgate.admission.admission_review import ALLOWED, AdmissionRequest, AdmissionResponse
 from headgate.admission.pods import gate_new_pod, reject_binding_with_stamp, reject_stamp_change
-from headgate.admission.policy import AdmissionPolicy, Object
+from headgate.admission.settings import AdmissionSettings, Object
 from headgate.apimachinery.patch.json_patch import apply_json_patch
 from headgate.apimachinery.patch.result import PatchResult
 from headgate.capacity.kinds.queue_rules import QueueLister
 from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME, STAMP
 from headgate.kube.api_resources import APIResource
-from unit.admission.fake_cluster_view import POLICY, FakeClusterView, a_create, an_update
+from unit.admission.fake_cluster_view import SETTINGS, FakeClusterView, a_create, an_update
 
 OPTED: dict[str, str] = {OPT_IN: "true"}
-ALL_PODS = msgspec.structs.replace(POLICY, gates_all_pods=True)
+ALL_PODS = msgspec.structs.replace(SETTINGS, gates_all_pods=True)
 
 
 def asked(
-    request: AdmissionRequest, view: FakeClusterView | None = None, policy: AdmissionPolicy = POLICY
+    request: AdmissionRequest, view: FakeClusterView | None = None, settings: AdmissionSettings = SETTINGS
 ) -> AdmissionResponse:
-    return gate_new_pod(request, policy, view or FakeClusterView())
+    return gate_new_pod(request, settings, view or FakeClusterView())
 
 
-def became(request: AdmissionRequest, view: FakeClusterView | None = None, policy: AdmissionPolicy = POLICY) -> Any:
-    made = apply_json_patch(request.obj, list(asked(request, view, policy).patch))
+def became(
+    request: AdmissionRequest, view: FakeClusterView | None = None, settings: AdmissionSettings = SETTINGS
+) -> Any:
+    made = apply_json_patch(request.obj, list(asked(request, view, settings).patch))
     assert isinstance(made, PatchResult), made
     return made.value
 
@@ -63,8 +65,8 @@ def test_w3_a_pod_with_the_queue_gate_is_not_patched(others: list[str]) -> None:
 
 def test_w3_a_second_call_for_a_patched_pod_changes_nothing() -> None:
     request = a_create({STAMP: "mine", "other": "kept"}, schedulingGates=[{"name": "x"}])
-    again = msgspec.structs.replace(request, obj=became(request, policy=ALL_PODS))
-    assert asked(again, policy=ALL_PODS) == ALLOWED
+    again = msgspec.structs.replace(request, obj=became(request, settings=ALL_PODS))
+    assert asked(again, settings=ALL_PODS) == ALLOWED
 
 
 def test_w4_an_empty_list_is_appended_to() -> None:
@@ -93,7 +95,7 @@ def test_a_value_that_means_something_is_not_warned_about(value: str | None) -> 
 
 def test_w6_with_the_feature_off_nothing_is_changed() -> None:
     off = msgspec.structs.replace(ALL_PODS, queue_gate_enabled=False)
-    assert asked(a_create({**OPTED, STAMP: "x"}), policy=off) == ALLOWED
+    assert asked(a_create({**OPTED, STAMP: "x"}), settings=off) == ALLOWED
     assert reject_stamp_change(an_update({}, {STAMP: "x"}), off, FakeClusterView()) == ALLOWED
     assert reject_binding_with_stamp(a_create({STAMP: "x"}), off, FakeClusterView()) == ALLOWED
 
@@ -109,17 +111,17 @@ def test_w8_a_pod_of_another_scheduler_gets_no_gate_and_a_warning_if_it_opted_in
     answer = asked(a_create(OPTED, schedulerName=scheduler))
     assert answer.patch == ()
     assert "does not serve spec.schedulerName" in answer.warnings[0]
-    assert asked(a_create(schedulerName=scheduler), policy=ALL_PODS) == ALLOWED
+    assert asked(a_create(schedulerName=scheduler), settings=ALL_PODS) == ALLOWED
 
 
 def test_w8_a_pod_without_a_scheduler_name_belongs_to_the_default_scheduler() -> None:
-    ours = msgspec.structs.replace(POLICY, schedulers=frozenset({"default-scheduler"}))
-    assert gates(became(a_create(OPTED, schedulerName=None), policy=ours)) == [GATE]
+    ours = msgspec.structs.replace(SETTINGS, schedulers=frozenset({"default-scheduler"}))
+    assert gates(became(a_create(OPTED, schedulerName=None), settings=ours)) == [GATE]
 
 
 def test_w9_a_pod_that_has_its_node_gets_no_gate() -> None:
     assert asked(a_create(OPTED, nodeName="n")) == ALLOWED
-    assert asked(a_create(nodeName="n"), policy=ALL_PODS) == ALLOWED
+    assert asked(a_create(nodeName="n"), settings=ALL_PODS) == ALLOWED
 
 
 def test_w10_nothing_but_the_pod_is_needed_to_gate_it() -> None:
@@ -134,7 +136,7 @@ def test_w10_nothing_but_the_pod_is_needed_to_gate_it() -> None:
         def group_count(self, queue: str) -> int:
             raise AssertionError(f"asked who is in {queue}")
 
-    assert gate_new_pod(a_create(OPTED), POLICY, Blind()).patch
+    assert gate_new_pod(a_create(OPTED), SETTINGS, Blind()).patch
 
 
 def test_the_other_parts_of_a_pod_stay_as_they_are() -> None:
@@ -150,7 +152,7 @@ def test_the_other_parts_of_a_pod_stay_as_they_are() -> None:
 
 @pytest.mark.parametrize("annotations", [None, {}, {"note": "kept"}, {OPT_IN: "True"}, {OPT_IN: ""}])
 def test_an_opt_in_by_queue_or_namespace_is_written_to_the_pod(annotations: dict[str, str] | None) -> None:
-    pod = became(a_create(annotations), policy=ALL_PODS)
+    pod = became(a_create(annotations), settings=ALL_PODS)
     assert pod["metadata"]["annotations"] == {**(annotations or {}), OPT_IN: "true"}
     assert gates(pod) == [GATE]
 
@@ -180,7 +182,7 @@ def test_the_nearest_annotation_counts(
 ) -> None:
     view = FakeClusterView().queue("default", annotations={} if queue is None else {OPT_IN: queue})
     view.namespace("t", **({} if namespace is None else {"opt_in": namespace}))
-    pod = became(a_create(), view, msgspec.structs.replace(POLICY, gates_all_pods=everybody))
+    pod = became(a_create(), view, msgspec.structs.replace(SETTINGS, gates_all_pods=everybody))
     assert gates(pod) == ([GATE] if is_gated else [])
 
 
@@ -212,7 +214,7 @@ def test_a_queue_gate_without_opt_in_gets_a_warning() -> None:
 
 
 def test_a_gated_pod_that_is_opted_in_by_its_queue_gets_only_the_annotation() -> None:
-    answer = asked(a_create(schedulingGates=[{"name": GATE}]), policy=ALL_PODS)
+    answer = asked(a_create(schedulingGates=[{"name": GATE}]), settings=ALL_PODS)
     assert answer == AdmissionResponse(
         patch=({"op": "add", "path": "/metadata/annotations", "value": {OPT_IN: "true"}},)
     )
@@ -235,30 +237,31 @@ def test_a_forged_stamp_does_not_prevent_the_gate() -> None:
     [({}, {STAMP: "x"}), ({STAMP: "x"}, {STAMP: "y"}), ({STAMP: "x"}, {}), ({}, {STAMP: ""}), ({STAMP: ""}, {})],
 )
 def test_only_headgate_can_write_a_stamp(before: dict[str, str], after: dict[str, str]) -> None:
-    refusal = reject_stamp_change(an_update(before, after), POLICY, FakeClusterView()).refusal
+    refusal = reject_stamp_change(an_update(before, after), SETTINGS, FakeClusterView()).refusal
     assert refusal.startswith(f"metadata.annotations[{STAMP}]: only Headgate itself")
     assert '"alice"' in refusal
-    assert reject_stamp_change(an_update(before, after, user="headgate-itself"), POLICY, FakeClusterView()) == ALLOWED
+    assert reject_stamp_change(an_update(before, after, user="headgate-itself"), SETTINGS, FakeClusterView()) == ALLOWED
 
 
 def test_an_update_without_a_change_of_the_stamp_is_allowed() -> None:
     kept = {STAMP: "x", "note": "one"}
-    assert reject_stamp_change(an_update(kept, {**kept, "note": "two"}), POLICY, FakeClusterView()) == ALLOWED
-    assert reject_stamp_change(an_update({}, {OPT_IN: "false"}), POLICY, FakeClusterView()) == ALLOWED
+    assert reject_stamp_change(an_update(kept, {**kept, "note": "two"}), SETTINGS, FakeClusterView()) == ALLOWED
+    assert reject_stamp_change(an_update({}, {OPT_IN: "false"}), SETTINGS, FakeClusterView()) == ALLOWED
 
 
 def test_a_binding_with_a_forged_stamp_is_rejected() -> None:
-    assert reject_binding_with_stamp(a_create({STAMP: "x"}), POLICY, FakeClusterView()).refusal
+    assert reject_binding_with_stamp(a_create({STAMP: "x"}), SETTINGS, FakeClusterView()).refusal
     assert (
-        reject_binding_with_stamp(a_create({STAMP: "x"}, user="headgate-itself"), POLICY, FakeClusterView()) == ALLOWED
+        reject_binding_with_stamp(a_create({STAMP: "x"}, user="headgate-itself"), SETTINGS, FakeClusterView())
+        == ALLOWED
     )
-    assert reject_binding_with_stamp(a_create({"note": "x"}), POLICY, FakeClusterView()) == ALLOWED
+    assert reject_binding_with_stamp(a_create({"note": "x"}), SETTINGS, FakeClusterView()) == ALLOWED
 
 
 @pytest.mark.parametrize("namespace", ["kube-system", "headgate-system"])
 def test_exempt_namespaces_are_not_changed(namespace: str) -> None:
     request = msgspec.structs.replace(a_create(OPTED), namespace=namespace)
-    assert asked(request, policy=ALL_PODS) == ALLOWED
+    assert asked(request, settings=ALL_PODS) == ALLOWED
 
 
 @pytest.mark.parametrize(
@@ -276,5 +279,6 @@ def test_an_invalid_object_raises_nothing(obj: dict[str, Any]) -> None:
     request = AdmissionRequest("CREATE", "pods", "t", "p", obj=obj)
     assert not asked(request).refusal
     assert (
-        reject_stamp_change(msgspec.structs.replace(request, operation="UPDATE"), POLICY, FakeClusterView()) == ALLOWED
+        reject_stamp_change(msgspec.structs.replace(request, operation="UPDATE"), SETTINGS, FakeClusterView())
+        == ALLOWED
     )

@@ -6,19 +6,19 @@ from typing import Any
 
 from headgate.admission.admission_review import ALLOWED, AdmissionRequest, AdmissionResponse
 from headgate.admission.queues import validate_queue
-from unit.admission.fake_cluster_view import POLICY, FakeClusterView
+from unit.admission.fake_cluster_view import SETTINGS, FakeClusterView
 
 
 def write(view: FakeClusterView, name: str, old: dict[str, Any] | None = None, **spec: Any) -> AdmissionResponse:
     wire = {"metadata": {"name": name}, "spec": spec}
     before = {} if old is None else {"metadata": {"name": name}, "spec": old}
     operation = "CREATE" if old is None else "UPDATE"
-    return validate_queue(AdmissionRequest(operation, "queues", "", name, obj=wire, old=before), POLICY, view)
+    return validate_queue(AdmissionRequest(operation, "queues", "", name, obj=wire, old=before), SETTINGS, view)
 
 
 def delete(view: FakeClusterView, name: str, *, by_name: bool = True) -> AdmissionResponse:
     request = AdmissionRequest("DELETE", "queues", "", name if by_name else "", old={"metadata": {"name": name}})
-    return validate_queue(request, POLICY, view)
+    return validate_queue(request, SETTINGS, view)
 
 
 def a_tree() -> FakeClusterView:
@@ -58,9 +58,9 @@ def test_a_queue_with_groups_cannot_have_queues_below_it() -> None:
 
 def test_an_invalid_object_raises_nothing() -> None:
     for obj in ({}, {"metadata": None, "spec": None}, {"metadata": {"name": 7}, "spec": {"parent": []}}):
-        validate_queue(AdmissionRequest("CREATE", "queues", "", "x", obj=obj), POLICY, FakeClusterView())
-        validate_queue(AdmissionRequest("UPDATE", "queues", "", "x", obj=obj, old=obj), POLICY, FakeClusterView())
-        validate_queue(AdmissionRequest("DELETE", "queues", old=obj), POLICY, FakeClusterView())
+        validate_queue(AdmissionRequest("CREATE", "queues", "", "x", obj=obj), SETTINGS, FakeClusterView())
+        validate_queue(AdmissionRequest("UPDATE", "queues", "", "x", obj=obj, old=obj), SETTINGS, FakeClusterView())
+        validate_queue(AdmissionRequest("DELETE", "queues", old=obj), SETTINGS, FakeClusterView())
 
 
 def test_a_zero_limit_is_accepted_with_a_warning() -> None:

@@ -12,7 +12,7 @@ from headgate.admission.assumed_resizes import LIFETIME_S
 from headgate.admission.pods import validate_resize
 from headgate.capacity.api.stamp import Stamp, write_stamp
 from headgate.capacity.names import GROUP_NAMES, OPT_IN, QUEUE_NAME, QUEUES, STAMP
-from unit.admission.fake_cluster_view import POLICY, FakeClusterView
+from unit.admission.fake_cluster_view import SETTINGS, FakeClusterView
 
 Object = dict[str, Any]
 
@@ -60,7 +60,7 @@ def resize(
     request = AdmissionRequest(
         "UPDATE", "pods", namespace, "p", "resize", obj=new, old=old, now_s=now_s, dry_run=dry_run
     )
-    response = validate_resize(request, POLICY, view)
+    response = validate_resize(request, SETTINGS, view)
     if response.assumes is not None:
         view.assume(response.assumes, now_s)
     return msgspec.structs.replace(response, assumes=None)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from headgate.admission.policy import AdmissionPolicy, ClusterView
+from headgate.admission.settings import AdmissionSettings, ClusterView
 from headgate.capacity.names import POD_GROUPS, QUEUES
 from headgate.cli.embedded.admission_view import StoreAdmissionIndex
 from headgate.store import Item, Store
@@ -16,7 +16,7 @@ from headgate.store import Item, Store
 QUEUE = "queues.scheduling.volcano.sh"
 STORED = {QUEUE: QUEUES, "podgroups.scheduling.volcano.sh": POD_GROUPS}
 NAMES = ("a", "b", "c", "d")
-POLICY = AdmissionPolicy(schedulers=frozenset({"headgate"}))
+SETTINGS = AdmissionSettings(schedulers=frozenset({"headgate"}))
 
 
 def seen(book: ClusterView) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def stage(store: Store, chance: random.Random) -> None:
 def test_the_cache_follows_staged_committed_and_rolled_back_writes(seed: int) -> None:
     chance = random.Random(seed)
     store = Store()
-    book = StoreAdmissionIndex(store, POLICY)
+    book = StoreAdmissionIndex(store, SETTINGS)
     for _ in range(60):
         match chance.randrange(6):
             case 0:
@@ -60,7 +60,7 @@ def test_the_cache_follows_staged_committed_and_rolled_back_writes(seed: int) ->
             case _:
                 stage(store, chance)
         if chance.random() < 0.5:
-            assert seen(book.view()) == seen(StoreAdmissionIndex(store, POLICY).view())
+            assert seen(book.view()) == seen(StoreAdmissionIndex(store, SETTINGS).view())
 
 
 def test_a_lookup_reads_only_changes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +68,7 @@ def test_a_lookup_reads_only_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(1000):
         store.stage(an_item(store, QUEUE, "", f"q{number}", {}))
     store.commit(store.applied)
-    book = StoreAdmissionIndex(store, POLICY)
+    book = StoreAdmissionIndex(store, SETTINGS)
     book.view()
     read: list[str] = []
     peek = store.read_applied

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.settings import AdmissionSettings
 from headgate.capacity.kinds.definitions import DEFINITIONS
 from headgate.capacity.names import OPT_IN, POD_GROUPS, QUEUE_NAME, QUEUES
 from headgate.cli.demos.virtual_cluster import EngineWrite, ObservedChange, VirtualCluster
@@ -96,7 +96,7 @@ class RecordedCluster:
 
     def __init__(self, nodes: int = 0, *, autoscaler: bool = False) -> None:
         self.cluster = VirtualCluster(
-            DEFAULTS, AdmissionPolicy(frozenset({"headgate"}), frozenset({SYSTEM.name}), suspends_jobs=True)
+            DEFAULTS, AdmissionSettings(frozenset({"headgate"}), frozenset({SYSTEM.name}), suspends_jobs=True)
         )
         for each in DEFINITIONS:
             self.cluster.create(CUSTOM_RESOURCE_DEFINITIONS, each)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from embedded import TOKEN, Embedded, Reply, a_pod
-from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.settings import AdmissionSettings
 from headgate.apiserver.authn.user import MASTERS, UserInfo
 from headgate.cli.embedded.admission import own_admission
 from headgate.gate_policies.controller import GatePolicyController
@@ -36,13 +36,13 @@ def a_server(store: Store | None = None, *, is_on: bool = True) -> Embedded:
     """``store``: of an earlier server, for a restart."""
     is_new = store is None
     store = Store() if store is None else store
-    policy = AdmissionPolicy(
+    settings = AdmissionSettings(
         schedulers=frozenset({"headgate"}),
         trusted_users=frozenset({"headgate", "admin"}),
         features=FeatureGates(gate_ownership=is_on),
         workload_controllers=WORKLOAD_CONTROLLERS,
     )
-    server = Embedded(store=store, guests=own_admission(policy, store), users=USERS, namespace="t" if is_new else "")
+    server = Embedded(store=store, guests=own_admission(settings, store), users=USERS, namespace="t" if is_new else "")
     if is_new:
         assert server.post(DEFINITIONS, DEFINITION).status == 201
     return server

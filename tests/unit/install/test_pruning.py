@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.settings import AdmissionSettings
 from headgate.http.transport import HTTPRequest
 from headgate.install.applying import apply_object
 from headgate.install.manifests import EVERYTHING, install_objects
@@ -49,11 +49,11 @@ def _configure(made: Installation, *, service: str = f"{NAMESPACE}/headgate") ->
     """What replicas with webhooks and jobs write."""
     target = parse_service(service)
     assert isinstance(target, WebhookTarget)
-    policy = AdmissionPolicy(frozenset(), suspends_jobs=True)
+    settings = AdmissionSettings(frozenset(), suspends_jobs=True)
     for resource in (MUTATING, VALIDATING):
         body = {
             "metadata": {"name": "headgate", "labels": {"app.kubernetes.io/managed-by": "headgate"}},
-            "webhooks": desired_webhooks(resource, policy, target, b"", with_conditions=False),
+            "webhooks": desired_webhooks(resource, settings, target, b"", with_conditions=False),
         }
         made.create(f"{CONFIGURATIONS}/{resource.plural}", body)
 
@@ -231,10 +231,10 @@ def test_without_jobs_only_their_entries_leave_the_webhook_configurations() -> N
 
 
 def test_the_names_of_entries_say_the_same_component_here_and_in_the_replicas() -> None:
-    policy = AdmissionPolicy(frozenset(), suspends_jobs=True)
+    settings = AdmissionSettings(frozenset(), suspends_jobs=True)
     target = parse_service(f"{NAMESPACE}/headgate")
     assert isinstance(target, WebhookTarget)
-    names = [each["name"] for kind in (MUTATING, VALIDATING) for each in desired_webhooks(kind, policy, target, b"")]
+    names = [each["name"] for kind in (MUTATING, VALIDATING) for each in desired_webhooks(kind, settings, target, b"")]
     assert {entry_component(each) for each in names} == {"webhooks", "jobs"}
     assert all(entry_component(each) == component_of(each) for each in names)
     assert entry_component("policy.example.com") == ""

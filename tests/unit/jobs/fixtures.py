@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 from embedded import Embedded
-from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.settings import AdmissionSettings
 from headgate.controllers.framework.reconcile import Controller
 from headgate.controllers.garbage_collector.controller import GarbageCollector
 from headgate.controllers.jobs.controller import JobController
@@ -47,8 +47,8 @@ def a_world(
 ) -> CrashingWorld:
     """`has_admission`: whether admission sees jobs on their way in. `more`: controllers beside the usual ones."""
     features = features or FeatureGates()
-    policy = AdmissionPolicy(schedulers=frozenset(), suspends_jobs=has_admission, features=features, jobs=settings)
-    server = server_with_queue(cpu, a_flavor(labels={"disk": "ssd"}), spec, features, policy, crds, quota)
+    admission = AdmissionSettings(schedulers=frozenset(), suspends_jobs=has_admission, features=features, jobs=settings)
+    server = server_with_queue(cpu, a_flavor(labels={"disk": "ssd"}), spec, features, admission, crds, quota)
     numbers = count(1)
     world = CrashingWorld(
         lambda: QuotaController(quota or QuotaSettings(), decided=decided),

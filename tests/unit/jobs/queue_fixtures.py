@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from embedded import Embedded
-from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.settings import AdmissionSettings
 from headgate.cli.embedded.admission import own_admission
 from headgate.kube.feature_gates import FeatureGates
 from headgate.quota.controller.quota_controller import QuotaController
@@ -33,19 +33,19 @@ def server_with_queue(
     flavor: Wire,
     spec: Mapping[str, Any],
     features: FeatureGates,
-    policy: AdmissionPolicy | None = None,
+    settings: AdmissionSettings | None = None,
     crds: Sequence[Wire] = (),
     quota: QuotaSettings | None = None,
 ) -> Embedded:
     """A server with Kueue's kinds, ``crds``, the namespace ``ns``, two priorities, a flavor and a queue. ``spec``: of
-    the ClusterQueue, beside its quota. With ``policy`` the server runs Headgate's admission.
+    the ClusterQueue, beside its quota. With ``settings`` the server runs Headgate's admission.
 
     The quota controller has already written the status of the queue. All of this is made once for equal arguments and
     copied, because it takes longer than most tests.
     """
     objects = msgspec.json.encode((cpu, flavor, spec, crds))
     template = _template_with_queue(objects, features, quota or QuotaSettings())
-    return _copy(template, features, policy)
+    return _copy(template, features, settings)
 
 
 @functools.cache
@@ -74,10 +74,10 @@ def _template_with_kinds(crds: bytes) -> Embedded:
     return server
 
 
-def _copy(template: Embedded, features: FeatureGates, policy: AdmissionPolicy | None = None) -> Embedded:
+def _copy(template: Embedded, features: FeatureGates, settings: AdmissionSettings | None = None) -> Embedded:
     """Another server at the time at which the template was made, with a copy of its store."""
     store = copy.deepcopy(template.api.store)
-    guests = None if policy is None else own_admission(policy, store)
+    guests = None if settings is None else own_admission(settings, store)
     return Embedded(namespace="", store=store, features=features, guests=guests, compiled_by=template)
 
 

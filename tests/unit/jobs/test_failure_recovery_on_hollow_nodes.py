@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.settings import AdmissionSettings
 from headgate.cli.demos.virtual_cluster import START_S, ObservedChange, VirtualCluster
 from headgate.cli.demos.virtual_engines import VirtualKubelets, VirtualSchedulerEngine
 from headgate.cli.wiring.scheduler import default_configuration, installed_plugins, scheduler_factory
@@ -62,7 +62,7 @@ class Seen:
 
 
 def a_stage(*more: Controller) -> tuple[VirtualCluster, Seen]:
-    stage, seen = VirtualCluster(DEFAULTS, AdmissionPolicy(frozenset(), suspends_jobs=True)), Seen()
+    stage, seen = VirtualCluster(DEFAULTS, AdmissionSettings(frozenset(), suspends_jobs=True)), Seen()
     for name in ("ns", "kube-node-lease"):
         stage.create(NAMESPACES, {"metadata": {"name": name}})
     stage.create(RESOURCE_FLAVORS, _kueue("ResourceFlavor", a_flavor()))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.settings import AdmissionSettings
 from headgate.capacity.kinds.definitions import DEFINITIONS
 from headgate.controllers.framework import effects
 from headgate.controllers.framework.discovery import DiscoveredKinds
@@ -48,7 +48,7 @@ class GatedWorld(CrashingWorld):
             gated[0] = GatedJobs()
             return ManagedJobController(self.features, gated=gated[0])
 
-        policy = AdmissionPolicy(schedulers=frozenset(), suspends_jobs=True, features=features)
+        settings = AdmissionSettings(schedulers=frozenset(), suspends_jobs=True, features=features)
         super().__init__(
             lambda: QuotaController(QuotaSettings()),
             jobs,
@@ -56,7 +56,7 @@ class GatedWorld(CrashingWorld):
             lambda: GatedJobsController(
                 gated[0], is_on=self.features.scheduling_gated_by, warn=lambda text: self.warnings.append(text)
             ),
-            server=server_with_queue(9, a_flavor(), {}, features, policy, crds),
+            server=server_with_queue(9, a_flavor(), {}, features, settings, crds),
         )
         self.advance(INTERVAL_S)
 

@@ -8,7 +8,7 @@ import ssl
 
 import pytest
 
-from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.settings import AdmissionSettings
 from headgate.client.io.inprocess_transport import InProcessTransport
 from headgate.http.transport import HTTPRequest, HTTPResponse
 from headgate.runtime.webhooks.certificates import ensure_certificates
@@ -37,7 +37,7 @@ def test_a_client_that_does_not_finish_is_let_go(sent: str) -> None:
         assert isinstance(target, WebhookTarget)
         kept = ensure_certificates({}, target, datetime.datetime.now(datetime.UTC))
         server = WebhookServer(
-            InProcessTransport(absent), AdmissionPolicy(frozenset({"s"})), client_timeout_s=PATIENCE_S
+            InProcessTransport(absent), AdmissionSettings(frozenset({"s"})), client_timeout_s=PATIENCE_S
         )
         await server.use_certificate(kept)
         trust = ssl.create_default_context(cadata=kept.bundle.decode())

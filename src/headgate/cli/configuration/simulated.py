@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.settings import AdmissionSettings
 from headgate.cli.configuration.files import SchedulerSource, kind_of, read_bytes, read_own
 from headgate.cli.configuration.types import values_of
 from headgate.cli.options.config_text import decode_text
@@ -68,14 +68,14 @@ def make_input(
     problem = engines.find_problem()
     if problem:
         return problem
-    policy = AdmissionPolicy(
+    admission = AdmissionSettings(
         frozenset(names),
         gates_all_pods=gates and queueing == "volcano",
         queue_gate_enabled=features.queue_allocation_gate,
         suspends_jobs=queueing == "kueue",
         features=features,
     )
-    return VariantInput(SimulationInput(snapshot, settings, policy, engines, name, queueing, end_s), remarks)
+    return VariantInput(SimulationInput(snapshot, settings, admission, engines, name, queueing, end_s), remarks)
 
 
 def _features(gates: dict[str, bool]) -> FeatureGates | str:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.settings import AdmissionSettings
 from headgate.cli.demos.virtual_cluster import ObservedChange, VirtualCluster
 from headgate.cli.demos.virtual_engines import VirtualAutoscaler, VirtualKubelets, VirtualSchedulerEngine
 from headgate.cli.embedded.autoscalers import make_autoscaler
@@ -188,7 +188,7 @@ def run_scenario(scenario: ReleaseScenario, variant: ReleaseVariant) -> ReleaseM
         pod_integration_fast_quota_release=variant.fast_release,
         start_after_terminating_pods=variant.starts_after_terminating,
     )
-    cluster = VirtualCluster(features, AdmissionPolicy(frozenset(), suspends_jobs=True, features=features))
+    cluster = VirtualCluster(features, AdmissionSettings(frozenset(), suspends_jobs=True, features=features))
     plugins = installed_plugins(lambda problem: None)
     labels_to_wait_for = QUOTA_LABELS if variant.waits_for_terminating else ()
     configuration = default_configuration(("default-scheduler",), plugins)

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from headgate import schemas
-from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.settings import AdmissionSettings
 from headgate.apimachinery.protobuf import MessageDecoder
 from headgate.apiserver.authn.user import UserInfo
 from headgate.apiserver.handler import handle
@@ -90,7 +90,7 @@ class VirtualEngine(Protocol):
 
 
 class VirtualCluster:
-    def __init__(self, features: FeatureGates, policy: AdmissionPolicy) -> None:
+    def __init__(self, features: FeatureGates, settings: AdmissionSettings) -> None:
         store = Store()
         tables = Schemas.load(schemas.read())
         self.now_s = START_S
@@ -103,7 +103,7 @@ class VirtualCluster:
             features=features,
             users={_TOKEN: UserInfo(SYSTEM.name, SYSTEM.groups)},
             version={},
-            extra_plugins=own_admission(policy, store),
+            extra_plugins=own_admission(settings, store),
             conversions={GROUP: convert},
             disabled_plugins=("ServiceAccount",),  # no controller here creates service accounts
         )

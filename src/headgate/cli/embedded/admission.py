@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 from headgate.admission.admission_review import AdmissionRequest, AdmissionResponse
-from headgate.admission.policy import AdmissionPolicy, Object
+from headgate.admission.settings import AdmissionSettings, Object
 from headgate.admission.steps import AdmissionStep, enabled_steps
 from headgate.apimachinery import api_errors
 from headgate.apimachinery.patch.json_patch import apply_json_patch
@@ -24,11 +24,11 @@ from headgate.scheduling.config.queue_profile import QUEUE_SCHEDULERS
 from headgate.store import Store
 
 
-def policy_of(options: ClusterOptions) -> AdmissionPolicy:
-    """The policy of the handlers. If no scheduler runs in this process, an external one uses the admin's kubeconfig, so
-    the admin may write the stamp, too."""
+def settings_of(options: ClusterOptions) -> AdmissionSettings:
+    """The settings of the handlers. If no scheduler runs in this process, an external one uses the admin's kubeconfig,
+    so the admin may write the stamp, too."""
     has_scheduler = "scheduler" in options.components
-    return AdmissionPolicy(
+    return AdmissionSettings(
         schedulers=QUEUE_SCHEDULERS,
         trusted_users=options.trusted_users | ({SYSTEM.name} if has_scheduler else {SYSTEM.name, ADMIN.name}),
         gates_all_pods=options.gates_all_pods,
@@ -40,21 +40,21 @@ def policy_of(options: ClusterOptions) -> AdmissionPolicy:
     )
 
 
-def own_admission(policy: AdmissionPolicy, store: Store) -> AdmissionPlugins:
+def own_admission(settings: AdmissionSettings, store: Store) -> AdmissionPlugins:
     """The admission plugins for the server."""
-    steps, index = enabled_steps(policy), StoreAdmissionIndex(store, policy)
+    steps, index = enabled_steps(settings), StoreAdmissionIndex(store, settings)
     return AdmissionPlugins(
-        [_row(step, policy, index) for step in steps if step.mutates],
-        [_row(step, policy, index) for step in steps if not step.mutates],
+        [_row(step, settings, index) for step in steps if step.mutates],
+        [_row(step, settings, index) for step in steps if not step.mutates],
     )
 
 
-def _row(step: AdmissionStep, policy: AdmissionPolicy, index: StoreAdmissionIndex) -> PluginRegistration:
+def _row(step: AdmissionStep, settings: AdmissionSettings, index: StoreAdmissionIndex) -> PluginRegistration:
     endpoint = stored_as(step.resource) + (f"/{step.subresource}" if step.subresource else "")
-    return PluginRegistration(step.name, step.operations, endpoint, _plugin(step, policy, index))
+    return PluginRegistration(step.name, step.operations, endpoint, _plugin(step, settings, index))
 
 
-def _plugin(step: AdmissionStep, policy: AdmissionPolicy, index: StoreAdmissionIndex) -> Plugin:
+def _plugin(step: AdmissionStep, settings: AdmissionSettings, index: StoreAdmissionIndex) -> Plugin:
     def run(
         attributes: AdmissionAttributes, new: Object, old: Object | None, lister: ObjectLister
     ) -> api_errors.StatusError | None:
@@ -72,7 +72,7 @@ def _plugin(step: AdmissionStep, policy: AdmissionPolicy, index: StoreAdmissionI
             groups=attributes.groups,
         )
         view = index.view()
-        response = step.handle(request, policy, view)
+        response = step.handle(request, settings, view)
         if response.assumes is not None:
             view.assume(response.assumes, request.now_s)
         if response.warnings:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from headgate.admission.admission_cache import WATCHED, AdmissionCache
+from headgate.admission.admission_cache import ALWAYS_WATCHED, AdmissionCache
 from headgate.admission.assumed_resizes import AllowedResize, AssumedResizes
-from headgate.admission.policy import AdmissionPolicy, Object
+from headgate.admission.settings import AdmissionSettings, Object
 from headgate.apiserver.registry import stored_objects
 from headgate.capacity.kinds.queue_rules import QueueLister
 from headgate.gate_policies.index import GatePolicyIndex
@@ -34,7 +34,7 @@ _GATES: Final = b'"schedulingGates"'
 
 
 class StoreAdmissionView:
-    """A ``View`` (``admission/policy.py``): the cache, and other objects from the store."""
+    """A ``ClusterView`` (``admission/settings.py``): the cache, and other objects from the store."""
 
     def __init__(self, cache: AdmissionCache, store: Store, count_pods: Callable[[], GatedPodCounts]) -> None:
         self._cache: Final = cache
@@ -42,7 +42,7 @@ class StoreAdmissionView:
         self._count_pods: Final = count_pods
 
     def get(self, resource: APIResource, namespace: str, name: str, uid: str = "") -> Object | None:
-        if resource in WATCHED:
+        if resource in ALWAYS_WATCHED:
             return self._cache.get(resource, namespace, name)
         item = self._store.read_applied(stored_as(resource), namespace if resource.namespaced else "", name)
         return None if item is None else stored_objects.decode(item.data)
@@ -128,10 +128,10 @@ class _StoreFollower:
 class StoreAdmissionIndex:
     """Keeps an ``AdmissionCache`` up to date with the store."""
 
-    def __init__(self, store: Store, policy: AdmissionPolicy) -> None:
+    def __init__(self, store: Store, settings: AdmissionSettings) -> None:
         self._store: Final = store
         self._cache = AdmissionCache()
-        watched = (*WATCHED, *([GATE_POLICIES] if policy.features.gate_ownership else []))
+        watched = (*ALWAYS_WATCHED, *([GATE_POLICIES] if settings.features.gate_ownership else []))
         self._objects: Final = _StoreFollower(store, watched, self._object_changed, self._reset)
         self._pods = GatedPodCounts()
         self._gated_pods: Final = _StoreFollower(store, (PODS,), self._pod_changed, self._reset_pods)

@@ -45,7 +45,7 @@ from headgate.apiserver.watch.watcher import WatchCursor
 from headgate.capacity.kinds.definitions import BUILTIN_QUEUES
 from headgate.capacity.names import QUEUES
 from headgate.cli.embedded import bootstrap
-from headgate.cli.embedded.admission import own_admission, policy_of
+from headgate.cli.embedded.admission import own_admission, settings_of
 from headgate.cli.embedded.cluster_options import ClusterOptions, StartupError
 from headgate.cli.embedded.credentials import ISSUER, AccessOptions, ServerCredentials, load_credentials
 from headgate.cli.embedded.pki import PKI, open_pki
@@ -170,7 +170,7 @@ def _make_api(options: ClusterOptions, store: Store, credentials: ServerCredenti
         time_zones=frozenset(zoneinfo.available_timezones()),
         tracks_quota_usage="controllers" in options.components,
         audit_level=options.access.audit_level,
-        extra_plugins=own_admission(policy_of(options), store),
+        extra_plugins=own_admission(settings_of(options), store),
         conversions={GROUP: convert},
         disabled_plugins=options.disabled_plugins,
     )

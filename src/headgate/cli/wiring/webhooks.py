@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 import click
 import msgspec
 
-from headgate.admission.policy import OWN_NAMESPACE, SERVICE_ACCOUNTS, SYSTEM_NAMESPACE, AdmissionPolicy
+from headgate.admission.settings import OWN_NAMESPACE, SERVICE_ACCOUNTS, SYSTEM_NAMESPACE, AdmissionSettings
 from headgate.cli.options.address import parse_address
 from headgate.cli.options.cluster_access import connect, perform
 from headgate.cli.options.gate_options import gating_options
@@ -118,13 +118,13 @@ def webhook_service(
     """``jobs``: the settings of managed jobs; None if Headgate does not manage jobs. ``gives_up``: whether the process
     ends if the webhook server cannot start."""
 
-    async def make_policy(transport: Transport) -> AdmissionPolicy:
+    async def make_settings(transport: Transport) -> AdmissionSettings:
         own_user = await perform(transport, own_username())
-        return admission_policy(options, config.secret[0], schedulers, features, jobs, own_user)
+        return admission_settings(options, config.secret[0], schedulers, features, jobs, own_user)
 
     return WebhookService(
         functools.partial(connect, rest_config),
-        make_policy,
+        make_settings,
         config,
         say,
         health,
@@ -133,17 +133,17 @@ def webhook_service(
     )
 
 
-def admission_policy(
+def admission_settings(
     options: WebhookOptions,
     own_namespace: str,
     schedulers: Iterable[str],
     features: FeatureGates,
     jobs: JobSettings | None,
     own_user: str,
-) -> AdmissionPolicy:
-    """The policy of the admission handlers of one replica. ``jobs``: None if Headgate does not manage jobs.
+) -> AdmissionSettings:
+    """The settings of the admission handlers of one replica. ``jobs``: None if Headgate does not manage jobs.
     ``own_user``: the user name of this process; empty if it is not known."""
-    return AdmissionPolicy(
+    return AdmissionSettings(
         schedulers=frozenset(schedulers),
         trusted_users=frozenset((*SERVICE_ACCOUNTS, *options.trusted_users, own_user)) - {""},
         gates_all_pods=options.gates_all_pods,

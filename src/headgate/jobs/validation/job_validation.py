@@ -52,7 +52,7 @@ def validate_new(job: Object, features: FeatureGates) -> FieldErrors:
         *_prebuilt_problems(job),
         *_time_problems(job),
         *validate_elastic(job),
-        *validate_gates(job, features),
+        *validate_gated_by_annotations(job, features),
     ]
 
 
@@ -77,7 +77,7 @@ def validate_update(
             label(new, names.MAX_EXEC_TIME) or "", label(old, names.MAX_EXEC_TIME) or "", _TIME_PATH
         )
     found += validate_priority_update(new, old, is_waiting=is_waiting)
-    return found + validate_gates_update(new, old, features)
+    return found + validate_gated_by_annotations_update(new, old, features)
 
 
 def validate_queue_name(job: Object, old: Object | None = None) -> FieldErrors:
@@ -107,19 +107,24 @@ def validate_topology(metadata: Object, path: str, old: Object | None = None) ->
     return [forbidden(f"{path}.annotations[{each}]", text) for each in _TOPOLOGY if each in annotations.keys() - known]
 
 
-def validate_gates(job: Object, features: FeatureGates) -> FieldErrors:
+def validate_gated_by_annotations(job: Object, features: FeatureGates) -> FieldErrors:
     if has_copied_annotations(job):
         return []
     found = gate_problems(job) if features.admission_gated_by else []
     return found + (validate_gated_by(job) if features.scheduling_gated_by else [])
 
 
-def validate_template_gates(
+def validate_template_gated_by_annotations(
     template: Object, path: str, features: FeatureGates, old: Object | None = None
 ) -> FieldErrors:
-    """Validates the gates of a pod template, because each pod with an invalid value would be rejected at creation."""
-    found = validate_gates(_without_owner(template), features)
-    known = {str(each) for each in validate_gates(_without_owner(old), features)} if old is not None else set()
+    """Validates these annotations of a pod template, because each pod with an invalid value would be rejected at
+    creation."""
+    found = validate_gated_by_annotations(_without_owner(template), features)
+    known = (
+        {str(each) for each in validate_gated_by_annotations(_without_owner(old), features)}
+        if old is not None
+        else set()
+    )
     return [msgspec.structs.replace(each, path=f"{path}.{each.path}") for each in found if str(each) not in known]
 
 
@@ -127,7 +132,7 @@ def _without_owner(template: Object) -> Object:
     return {"metadata": {"annotations": (template.get("metadata") or {}).get("annotations")}}
 
 
-def validate_gates_update(new: Object, old: Object, features: FeatureGates) -> FieldErrors:
+def validate_gated_by_annotations_update(new: Object, old: Object, features: FeatureGates) -> FieldErrors:
     if has_copied_annotations(new):
         return []
     found: FieldErrors = []

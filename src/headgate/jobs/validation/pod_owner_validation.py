@@ -15,11 +15,11 @@ from headgate.jobs.pods.pod_metadata import admission_spec
 from headgate.jobs.validation.job_validation import (
     QUEUE_PATH,
     validate_elastic,
-    validate_gates,
-    validate_gates_update,
+    validate_gated_by_annotations,
+    validate_gated_by_annotations_update,
     validate_priority_update,
     validate_queue_name,
-    validate_template_gates,
+    validate_template_gated_by_annotations,
     validate_topology,
 )
 from headgate.kube.feature_gates import FeatureGates
@@ -28,6 +28,7 @@ from headgate.kube.lenient_reader import get_path
 from headgate.kube.validation.values import IMMUTABLE, validate_immutable
 
 STATEFUL_SET_PARENT: Final = "statefulset"
+"""The value of the annotation SUSPENDING_PARENT of a StatefulSet's pods."""
 _POD_PATH: Final = "spec.template.spec"
 _TEMPLATE_PATH: Final = "spec.template.metadata"
 _POD_TEMPLATE_PATH: Final = "spec.template"
@@ -35,8 +36,8 @@ _REPLICAS_PATH: Final = "spec.replicas"
 
 
 def validate_new_owner(owner: Object, features: FeatureGates) -> FieldErrors:
-    found = validate_queue_name(owner) + validate_elastic(owner) + validate_gates(owner, features)
-    found += validate_template_gates(_pod_template(owner), _POD_TEMPLATE_PATH, features)
+    found = validate_queue_name(owner) + validate_elastic(owner) + validate_gated_by_annotations(owner, features)
+    found += validate_template_gated_by_annotations(_pod_template(owner), _POD_TEMPLATE_PATH, features)
     return found + validate_topology(_template_metadata(owner), _TEMPLATE_PATH)
 
 
@@ -46,20 +47,23 @@ def validate_owner_update(new: Object, old: Object, features: FeatureGates) -> F
     if not is_waiting or not queue_of(new):
         found += validate_immutable(queue_of(new), queue_of(old), QUEUE_PATH)
     found += validate_priority_update(new, old, is_waiting=is_waiting)
-    found += validate_gates_update(new, old, features)
-    found += validate_template_gates(_pod_template(new), _POD_TEMPLATE_PATH, features, _pod_template(old))
+    found += validate_gated_by_annotations_update(new, old, features)
+    found += validate_template_gated_by_annotations(
+        _pod_template(new), _POD_TEMPLATE_PATH, features, _pod_template(old)
+    )
     return found + validate_topology(_template_metadata(new), _TEMPLATE_PATH, _template_metadata(old))
 
 
 def validate_stateful_set_update(new: Object, old: Object) -> FieldErrors:
     """Validates an update of a StatefulSet whose pods wait as one group."""
+    # only the fields that Kueue compares: containers, node selector, affinity, tolerations, …
     after, before = (admission_spec(get_path(each, ("spec", "template", "spec")) or {}) for each in (new, old))
     found = [invalid(path, value, IMMUTABLE) for path, value in _differences(after, before, _POD_PATH)]
     return found + scale_problems(_replicas(new), _replicas(old), get_path(new, ("status", "replicas")) or 0)
 
 
 def scale_problems(desired: int, before: int, current: int) -> FieldErrors:
-    """Problems of a new replica count of a StatefulSet whose pods wait as one group, or of its Scale. ``current``: the
+    """Why the replica count of such a StatefulSet, or of its Scale subresource, may not change so. ``current``: the
     number of its pods that still exist."""
     if desired and before:
         return validate_immutable(desired, before, _REPLICAS_PATH)
@@ -81,7 +85,8 @@ def _differences(new: Any, old: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 _MAX_DEPTH: Final = 5
-"""The depth of ``spec.template.spec.containers[0].resources``. Deeper values are reported as a whole."""
+"""The number of dots in ``spec.template.spec.containers[0].resources.limits``. A value at this depth is reported as a
+whole."""
 
 
 def _are_containers(value: Any) -> bool:

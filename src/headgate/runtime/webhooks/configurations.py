@@ -20,8 +20,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from headgate.admission.policy import AdmissionPolicy
 from headgate.admission.review_scope import ReviewScope
+from headgate.admission.settings import AdmissionSettings
 from headgate.admission.steps import AdmissionStep, enabled_steps
 from headgate.jobs.names import QUEUE_NAME
 from headgate.kube.api_resources import PODS, APIResource
@@ -65,7 +65,7 @@ def settings_annotation(component: Component) -> str:
 
 def own_entries(
     resource: APIResource,
-    policy: AdmissionPolicy,
+    settings: AdmissionSettings,
     target: WebhookTarget,
     ca_bundle: bytes,
     scope: ReviewScope,
@@ -74,9 +74,9 @@ def own_entries(
 ) -> list[OwnEntries]:
     """The entries of this replica in a configuration, by component. ``with_conditions``: the API server knows
     ``matchConditions``."""
-    components: tuple[Component, ...] = ("webhooks", "jobs") if policy.suspends_jobs else ("webhooks",)
-    webhooks = desired_webhooks(resource, policy, target, ca_bundle, scope, with_conditions=with_conditions)
-    constant = desired_webhooks(resource, policy, target, b"")
+    components: tuple[Component, ...] = ("webhooks", "jobs") if settings.suspends_jobs else ("webhooks",)
+    webhooks = desired_webhooks(resource, settings, target, ca_bundle, scope, with_conditions=with_conditions)
+    constant = desired_webhooks(resource, settings, target, b"")
     return [
         OwnEntries(component, _settings_hash(_of_component(constant, component)), _of_component(webhooks, component))
         for component in components
@@ -85,7 +85,7 @@ def own_entries(
 
 def desired_webhooks(
     resource: APIResource,
-    policy: AdmissionPolicy,
+    settings: AdmissionSettings,
     target: WebhookTarget,
     ca_bundle: bytes,
     scope: ReviewScope | None = None,
@@ -94,12 +94,12 @@ def desired_webhooks(
 ) -> list[Object]:
     """All entries of this replica in a configuration."""
     bundle = base64.b64encode(ca_bundle).decode()
-    steps = [step for step in enabled_steps(policy) if step.path and step.mutates == (resource == MUTATING)]
+    steps = [step for step in enabled_steps(settings) if step.path and step.mutates == (resource == MUTATING)]
     return [
         {**webhook, **each, **(_conditions(expressions) if with_conditions else {})}
         for step in steps
-        for webhook in (_webhook(step, policy, target.client_config(step.path, bundle)),)
-        for each, expressions in _failure_policies(step, policy, scope or ReviewScope(), with_conditions)
+        for webhook in (_webhook(step, settings, target.client_config(step.path, bundle)),)
+        for each, expressions in _failure_policies(step, settings, scope or ReviewScope(), with_conditions)
     ]
 
 
@@ -173,7 +173,7 @@ def _conditions(expressions: list[str]) -> Object:
     return {"matchConditions": [{"name": _CONDITION, "expression": expression}]}
 
 
-def _webhook(step: AdmissionStep, policy: AdmissionPolicy, client: Object) -> Object:
+def _webhook(step: AdmissionStep, settings: AdmissionSettings, client: Object) -> Object:
     reinvocation: dict[str, Literal["IfNeeded"]] = {"reinvocationPolicy": "IfNeeded"} if step.mutates else {}
     return {
         "name": step.name,
@@ -181,7 +181,7 @@ def _webhook(step: AdmissionStep, policy: AdmissionPolicy, client: Object) -> Ob
         "clientConfig": client,
         "failurePolicy": "Ignore",
         "matchPolicy": "Equivalent",
-        "namespaceSelector": _namespaces(step, policy),
+        "namespaceSelector": _namespaces(step, settings),
         "objectSelector": {},
         "rules": [
             {
@@ -199,22 +199,22 @@ def _webhook(step: AdmissionStep, policy: AdmissionPolicy, client: Object) -> Ob
 
 
 def _failure_policies(
-    step: AdmissionStep, policy: AdmissionPolicy, scope: ReviewScope, with_conditions: bool
+    step: AdmissionStep, settings: AdmissionSettings, scope: ReviewScope, with_conditions: bool
 ) -> Iterator[tuple[Object, list[str]]]:
     """The entries of a step, each with its match conditions. A step that fails closed has two: ``Fail`` for objects
     that name a queue, and ``Ignore`` for the others, unless Headgate manages all jobs. A step of GatePolicies has
     ``Fail`` if its conditions select the objects with a gate that has a policy."""
-    matches = step.matches(policy, scope)
+    matches = step.matches(settings, scope)
     if step.needs_gate_ownership:
         yield {"failurePolicy": "Fail" if with_conditions else "Ignore"}, [matches]
         return
     if not step.fails_closed:
         yield {}, list(filter(None, [matches]))
         return
-    others = step.matches_without_queue(policy, scope)
+    others = step.matches_without_queue(settings, scope)
     for operator, name, fails, expressions in (
         ("Exists", step.name, True, [matches]),
-        ("DoesNotExist", f"others.{step.name}", policy.jobs.manages_all, [matches, others]),
+        ("DoesNotExist", f"others.{step.name}", settings.jobs.manages_all, [matches, others]),
     ):
         selector = {"matchExpressions": [{"key": QUEUE_NAME, "operator": operator}]}
         failure_policy = "Fail" if fails else "Ignore"
@@ -222,11 +222,11 @@ def _failure_policies(
         yield entry, list(filter(None, expressions))
 
 
-def _namespaces(step: AdmissionStep, policy: AdmissionPolicy) -> Object:
+def _namespaces(step: AdmissionStep, settings: AdmissionSettings) -> Object:
     if not step.for_kueue_queues and not step.needs_gate_ownership and step.resource != PODS:
         return {}
-    exempt = {"key": _NAMESPACE_LABEL, "operator": "NotIn", "values": sorted(policy.exempt_namespaces)}
-    requirements = policy.jobs.namespaces.requirements if step.for_kueue_queues else ()
+    exempt = {"key": _NAMESPACE_LABEL, "operator": "NotIn", "values": sorted(settings.exempt_namespaces)}
+    requirements = settings.jobs.namespaces.requirements if step.for_kueue_queues else ()
     return {"matchExpressions": [exempt, *filter(None, map(_expression, requirements))]}
 
 

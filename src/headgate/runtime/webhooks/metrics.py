@@ -20,7 +20,9 @@ FAMILIES: Final[Mapping[str, MetricFamily]] = {
     _DURATION: MetricFamily("histogram", "Time from the arrival of an admission review to its response.", ("webhook",)),
     _READS: MetricFamily("counter", "Objects that reviews needed, that were not cached, and that were read."),
     _READY: MetricFamily("gauge", "1 if the webhook server of this replica answers reviews and is not stopping."),
-    _START_FAILURES: MetricFamily("counter", "Failed starts of the webhook server. Each is retried."),
+    _START_FAILURES: MetricFamily(
+        "counter", "Failed starts and later failures of the webhook server; it is restarted."
+    ),
 }
 
 
@@ -39,7 +41,8 @@ class WebhookMetrics:
         """A review has read an object from the API server."""
         self._reads += 1
 
-    def start_failed(self) -> None:
+    def failed(self) -> None:
+        """The server could not start, or has ended; it is started again."""
         self._start_failures += 1
 
     def page(self, *, is_ready: bool) -> bytes:

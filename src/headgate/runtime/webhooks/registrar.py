@@ -19,8 +19,8 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.admission.policy import AdmissionPolicy
 from headgate.admission.review_scope import ReviewScope
+from headgate.admission.settings import AdmissionSettings
 from headgate.client import write_requests
 from headgate.client.backoff import APIServerBackoff
 from headgate.client.io.informer import Informer, InformerEvent, ListSynced
@@ -78,7 +78,7 @@ class WebhookRegistrar:
         transport: Transport,
         secret: tuple[str, str],
         target: WebhookTarget,
-        policy: AdmissionPolicy,
+        settings: AdmissionSettings,
         use_certificates: Callable[[WebhookCertificates], Awaitable[None]],
         scope: Callable[[], ReviewScope] = ReviewScope,
     ) -> None:
@@ -89,7 +89,7 @@ class WebhookRegistrar:
         self._converted: set[str] = set()
         self._namespace, self._name = secret
         self._target = target
-        self._policy = policy
+        self._settings = settings
         self._use_certificates = use_certificates
         self._in_use: WebhookCertificates | None = None
         self._is_removed = False
@@ -201,7 +201,7 @@ class WebhookRegistrar:
     async def _configure(self, resource: APIResource, bundle: bytes, features: APIServerFeatures) -> None:
         own = own_entries(
             resource,
-            self._policy,
+            self._settings,
             self._target,
             bundle,
             self._scope(),

@@ -20,9 +20,9 @@ from urllib.parse import unquote
 import msgspec
 
 from headgate.admission.admission_cache import (
+    ALWAYS_WATCHED,
     CACHE_ONLY,
     FIELD_SELECTORS,
-    WATCHED,
     AdmissionCache,
     CacheReader,
     Key,
@@ -36,8 +36,8 @@ from headgate.admission.admission_review import (
     read_review,
     write_review,
 )
-from headgate.admission.policy import AdmissionPolicy
 from headgate.admission.review_scope import ReviewScope
+from headgate.admission.settings import AdmissionSettings
 from headgate.admission.steps import AdmissionStep, all_steps
 from headgate.capacity.names import OPT_IN
 from headgate.client.io.http_transport import HTTPTransport
@@ -91,7 +91,7 @@ class WebhookServer:
     def __init__(
         self,
         transport: Transport,
-        policy: AdmissionPolicy,
+        settings: AdmissionSettings,
         *,
         metrics: WebhookMetrics | None = None,
         client_timeout_s: float = _CLIENT_TIMEOUT_S,
@@ -99,9 +99,9 @@ class WebhookServer:
         self._transport = transport
         self._metrics: Final = metrics or WebhookMetrics()
         self._client_timeout_s: Final = client_timeout_s
-        self._policy = policy
-        self._paths: Final[Mapping[str, AdmissionStep]] = {step.path: step for step in all_steps(policy) if step.path}
-        self._watched: Final = watched_resources(policy)
+        self._settings = settings
+        self._paths: Final[Mapping[str, AdmissionStep]] = {step.path: step for step in all_steps(settings) if step.path}
+        self._watched: Final = watched_resources(settings)
         self._cache = AdmissionCache()
         self._known_scope = self._cache.scope
         self.scope_changed: Callable[[], None] = lambda: None  # called when `scope` has changed
@@ -147,7 +147,7 @@ class WebhookServer:
             sleep=asyncio.sleep,
             query={"fieldSelector": FIELD_SELECTORS[resource]} if resource in FIELD_SELECTORS else {},
             fields=self._watched[resource],
-            may_be_absent=resource not in WATCHED,
+            may_be_absent=resource not in ALWAYS_WATCHED,
             report=lambda problem: _log.warning("webhooks: %s", problem),
         ).run()
 
@@ -176,7 +176,7 @@ class WebhookServer:
     async def call_itself(self, host: str, port: int, name: str) -> str:
         """Sends a test review to this server, with the host name that API servers use. Returns the problem. If there is
         none, it returns an empty text, and the server is ready."""
-        test_review = {"apiVersion": API_VERSION, "kind": KIND, "request": _test_request(self._policy)}
+        test_review = {"apiVersion": API_VERSION, "kind": KIND, "request": _test_request(self._settings)}
         address = _LOOPBACK.get(host, host)
         url = f"https://{f'[{address}]' if ':' in address else address}:{port}"
         config = RESTConfig(server=url, tls_server_name=name, authority=InlineOrFile(data=self._bundle))
@@ -194,7 +194,7 @@ class WebhookServer:
         finally:
             await transport.close()
         decision = reviewed.get("response") or {}
-        if not decision.get("allowed") or bool(decision.get("patch")) != self._policy.queue_gate_enabled:
+        if not decision.get("allowed") or bool(decision.get("patch")) != self._settings.queue_gate_enabled:
             return f"the test call to {name} returned an unexpected review: {reviewed}"
         self._is_ready = True
         return ""
@@ -298,7 +298,7 @@ class WebhookServer:
     ) -> tuple[AdmissionResponse, list[Key]]:
         """Returns the response, and the objects that were missing. If there are any, the response is not valid."""
         reader = CacheReader(self._cache, fetched)
-        response = step.handle(request, self._policy, reader)
+        response = step.handle(request, self._settings, reader)
         missing = [key for key in reader.missed if key[0] in self._synced and key[0] not in CACHE_ONLY]
         if response.assumes is not None and not missing:
             self._cache.assume(response.assumes, request.now_s)
@@ -349,10 +349,10 @@ def _text(status: int, text: str) -> HandlerResponse:
     return HandlerResponse(status, f"{text}\n".encode())
 
 
-def _test_request(policy: AdmissionPolicy) -> Object:
-    """The creation of a pod that opts in: it gets the queue gate, unless the policy adds no gates."""
+def _test_request(settings: AdmissionSettings) -> Object:
+    """The creation of a pod that opts in: it gets the queue gate, unless the settings add none."""
     metadata = {"name": "self-call", "annotations": {OPT_IN: "true"}}
-    spec = {"schedulerName": min(policy.schedulers)}
+    spec = {"schedulerName": min(settings.schedulers)}
     return {
         "uid": "self-call",
         "operation": "CREATE",

@@ -1,10 +1,10 @@
 """Runs the webhook server: it prepares certificates, starts watches, listens, sends itself a test call, and only then
-writes the configurations that direct an API server to it.
+writes the Mutating- and ValidatingWebhookConfiguration that direct an API server to it.
 
 :class:`WebhookService` does this in a thread with its own event loop, connections and caches, so that reviews do not
-wait for the engines of the same process. A server that cannot start, or that fails, is started again with back-off; the
-rest of the process continues. Several replicas may do the same at the same time: they share the Secret, and each serves
-the API servers that reach it.
+wait for the scheduler and the controllers of the same process. A server that cannot start, or that fails, is started
+again with back-off; the rest of the process continues. Several replicas may do the same at the same time: they share
+the Secret, and each serves the API servers that reach it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Final
 
 import msgspec
 
-from headgate.admission.admission_cache import WATCHED, watched_resources
-from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.admission_cache import ALWAYS_WATCHED, watched_resources
+from headgate.admission.settings import AdmissionSettings
 from headgate.capacity.names import GROUP, POD_GROUPS, QUEUES, VERSION
 from headgate.client import write_requests
 from headgate.client.backoff import Backoff
@@ -73,13 +73,13 @@ class WebhookHealth:
 
 
 class WebhookService:
-    """``connect`` and ``make_policy`` are called in the thread. ``gives_up``: if the first start fails, :meth:`run`
+    """``connect`` and ``make_settings`` are called in the thread. ``gives_up``: if the first start fails, :meth:`run`
     returns the problem; otherwise the start is repeated."""
 
     def __init__(
         self,
         connect: Callable[[], AbstractAsyncContextManager[Transport]],
-        make_policy: Callable[[Transport], Awaitable[AdmissionPolicy]],
+        make_settings: Callable[[Transport], Awaitable[AdmissionSettings]],
         config: WebhookServerConfig,
         print_line: PrintLine,
         health: WebhookHealth,
@@ -88,7 +88,7 @@ class WebhookService:
         loop_factory: LoopFactory | None = None,
     ) -> None:
         self._connect: Final = connect
-        self._make_policy: Final = make_policy
+        self._make_settings: Final = make_settings
         self._config: Final = config
         self._print_line: Final = print_line
         self._health: Final = health
@@ -97,11 +97,11 @@ class WebhookService:
 
     async def run(self) -> str:
         """Runs until it is cancelled; then it waits for the reviews in progress. Returns why it gave up."""
-        return await self._thread.run(self._serve_again_and_again)
+        return await self._thread.run(self._serve_with_retries)
 
     def begin_shutdown(self, delay_s: float) -> None:
-        """The server is no longer ready, and continues to serve. In the second half of ``delay_s`` it closes each
-        connection after its response."""
+        """Readiness fails from now on, but requests are still served. In the second half of ``delay_s`` each response
+        closes its connection."""
 
         def begin() -> None:
             if self._health.server is not None:
@@ -111,7 +111,7 @@ class WebhookService:
 
     # -- in the thread
 
-    async def _serve_again_and_again(self) -> str:
+    async def _serve_with_retries(self) -> str:
         backoff = Backoff(initial_s=1.0)
         while True:
             self._health.has_registered = False
@@ -120,7 +120,7 @@ class WebhookService:
                 backoff.reset()
                 self._gives_up = False
             self._health.server = None
-            self._health.metrics.start_failed()
+            self._health.metrics.failed()
             if self._gives_up:
                 return problem
             wait_s = backoff.next(random.random())
@@ -133,8 +133,8 @@ class WebhookService:
         config = self._config
         try:
             async with self._connect() as transport:
-                policy = await self._make_policy(transport)
-                await serve(transport, policy, config, self._print_line, self._health)
+                settings = await self._make_settings(transport)
+                await serve(transport, settings, config, self._print_line, self._health)
         except (WebhookSetupError, Unreachable) as problem:
             return f"the webhooks cannot start: {problem}"
         except OSError as error:
@@ -148,14 +148,14 @@ class WebhookService:
 
 async def serve(
     transport: Transport,
-    policy: AdmissionPolicy,
+    settings: AdmissionSettings,
     config: WebhookServerConfig,
     print_line: PrintLine,
     health: WebhookHealth,
 ) -> None:
     """Serves in the running event loop until it is cancelled. Raises :class:`WebhookSetupError` or ``OSError`` if it
     cannot start."""
-    server = WebhookServer(transport, policy, metrics=health.metrics)
+    server = WebhookServer(transport, settings, metrics=health.metrics)
     listening_ports: list[int] = []
 
     async def use_certificates(certificates: WebhookCertificates) -> None:
@@ -163,8 +163,9 @@ async def serve(
         for port in listening_ports:
             await _call_itself(server, config, port)
 
+    # the scope: which namespaces and queues opt in, and which gates have a GatePolicy
     registrar = WebhookRegistrar(
-        transport, config.secret, config.target, policy, use_certificates, lambda: server.scope
+        transport, config.secret, config.target, settings, use_certificates, lambda: server.scope
     )
     server.scope_changed = registrar.scope_changed
     server.registration_problem = registrar.registration_problem
@@ -172,9 +173,9 @@ async def serve(
     running: list[asyncio.Task[None]] = []
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(_stop, running)
-        running += [asyncio.create_task(server.watch(resource)) for resource in watched_resources(policy)]
+        running += [asyncio.create_task(server.watch(resource)) for resource in watched_resources(settings)]
         served = await _served_resources(transport, print_line)
-        await server.wait_for_lists(served | (watched_resources(policy).keys() - WATCHED))
+        await server.wait_for_lists(served | (watched_resources(settings).keys() - ALWAYS_WATCHED))
         port = await stack.enter_async_context(server.listening(config.host, config.port))
         listening_ports.append(port)
         health.server = server
@@ -184,7 +185,7 @@ async def serve(
         await asyncio.wait([registered, *running], return_when=asyncio.FIRST_COMPLETED)
         if registered.done():
             health.has_registered = True
-            print_line(f"webhooks: ready on {config.host}:{port}, called as {config.target.name}")
+            print_line(f"webhooks: ready on {config.host}:{port}; API servers call {config.target.name}")
             await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
         registered.cancel()
         await asyncio.gather(*(task for task in running if task.done()))
@@ -217,7 +218,8 @@ async def _call_itself(server: WebhookServer, config: WebhookServerConfig, port:
 
 
 async def _served_resources(transport: Transport, print_line: PrintLine) -> set[APIResource]:
-    """The resources that must be listed before the first response. Queue kinds count only if they are served."""
+    """The resources whose first list must be complete before the server listens. Queue and PodGroup only if their CRDs
+    are installed."""
     response = await transport.request(HTTPRequest("GET", f"/apis/{GROUP}/{VERSION}", "", write_requests.ACCEPT))
     if response.status == _NOT_FOUND:
         print_line("webhooks: Queue and PodGroup are not served here yet; `headgate install-crds` creates them")

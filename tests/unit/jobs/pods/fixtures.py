@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.settings import AdmissionSettings
 from headgate.controllers.framework.reconcile import ReconcileSteps, RequeueAfter
 from headgate.controllers.garbage_collector.controller import GarbageCollector
 from headgate.controllers.ownership.pods import seconds
@@ -51,13 +51,13 @@ def a_world(
     settings: JobSettings = DEFAULT,
     kubelet: type[Kubelet] = Kubelet,
     others: Any = (),
-    policy: AdmissionPolicy | None = None,
+    admission: AdmissionSettings | None = None,
     decided: Decided = ignore_decision,
     **spec: Any,
 ) -> CrashingWorld:
     features = features or FeatureGates()
     flavor = a_flavor(labels={"disk": "ssd"}, tolerations=[{"key": "spot", "operator": "Exists"}])
-    server = server_with_queue(cpu, flavor, spec, features, policy)
+    server = server_with_queue(cpu, flavor, spec, features, admission)
     metrics = JobMetrics()
 
     def manage_pods() -> ManagedPodController:

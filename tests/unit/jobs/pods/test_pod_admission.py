@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.settings import AdmissionSettings
 from headgate.cli.wiring.controllers import template_hash
 from headgate.controllers.deployments.controller import DeploymentController
 from headgate.controllers.jobs.controller import JobController
@@ -24,7 +24,7 @@ APPS = "/apis/apps/v1/namespaces/ns"
 
 
 def behind_doors(cpu: int = 3) -> CrashingWorld:
-    policy = AdmissionPolicy(schedulers=frozenset(), suspends_jobs=True, features=FEATURES)
+    settings = AdmissionSettings(schedulers=frozenset(), suspends_jobs=True, features=FEATURES)
     numbers = count(1)
 
     def draw() -> str:
@@ -37,7 +37,7 @@ def behind_doors(cpu: int = 3) -> CrashingWorld:
         lambda: DeploymentController(template_hash()),
         StatefulSetController,
     )
-    return a_world(cpu=cpu, features=FEATURES, others=others, policy=policy)
+    return a_world(cpu=cpu, features=FEATURES, others=others, admission=settings)
 
 
 def an_owner(kind: str, replicas: int = 2, **metadata: Any) -> dict[str, Any]:

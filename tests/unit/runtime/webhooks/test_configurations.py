@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from headgate.admission.policy import AdmissionPolicy
 from headgate.admission.review_scope import ReviewScope
+from headgate.admission.settings import AdmissionSettings
 from headgate.jobs.settings import JobSettings
 from headgate.kube.labels import Selector, parse_selector
 from headgate.runtime.webhooks.configurations import (
@@ -25,12 +25,12 @@ from headgate.runtime.webhooks.configurations import (
 from headgate.runtime.webhooks.target import WebhookTarget
 from unit.jobs import training
 
-POLICY = AdmissionPolicy(schedulers=frozenset({"headgate"}), exempt_namespaces=frozenset({"ours", "kube-system"}))
+SETTINGS = AdmissionSettings(schedulers=frozenset({"headgate"}), exempt_namespaces=frozenset({"ours", "kube-system"}))
 TARGET = WebhookTarget(url="https://h")
 
 
-def registered(policy: AdmissionPolicy = POLICY) -> list[dict[str, Any]]:
-    return [hook for resource in (MUTATING, VALIDATING) for hook in desired_webhooks(resource, policy, TARGET, b"ca")]
+def registered(settings: AdmissionSettings = SETTINGS) -> list[dict[str, Any]]:
+    return [hook for resource in (MUTATING, VALIDATING) for hook in desired_webhooks(resource, settings, TARGET, b"ca")]
 
 
 def test_every_webhook_fails_open_soon_and_without_side_effects() -> None:
@@ -50,17 +50,17 @@ def test_pods_of_exempt_namespaces_are_not_sent_to_us() -> None:
 
 
 def test_the_gate_is_asked_about_again_if_others_changed_the_pod() -> None:
-    (gate,) = desired_webhooks(MUTATING, POLICY, TARGET, b"")
+    (gate,) = desired_webhooks(MUTATING, SETTINGS, TARGET, b"")
     assert gate["reinvocationPolicy"] == "IfNeeded"
     assert (gate["clientConfig"]["url"], gate["rules"][0]["operations"]) == ("https://h/pods/mutate", ["CREATE"])
-    assert all("reinvocationPolicy" not in hook for hook in desired_webhooks(VALIDATING, POLICY, TARGET, b""))
+    assert all("reinvocationPolicy" not in hook for hook in desired_webhooks(VALIDATING, SETTINGS, TARGET, b""))
 
 
-KEEPING = msgspec.structs.replace(POLICY, suspends_jobs=True)
+KEEPING = msgspec.structs.replace(SETTINGS, suspends_jobs=True)
 
 
-def about(resource: str, policy: AdmissionPolicy = KEEPING) -> dict[str, dict[str, Any]]:
-    found = [hook for hook in registered(policy) if hook["rules"][0]["resources"] == [resource]]
+def about(resource: str, settings: AdmissionSettings = KEEPING) -> dict[str, dict[str, Any]]:
+    found = [hook for hook in registered(settings) if hook["rules"][0]["resources"] == [resource]]
     return {hook["name"]: hook for hook in found}
 
 
@@ -111,7 +111,7 @@ def test_jobs_and_pods_are_asked_about_in_the_namespaces_that_were_chosen() -> N
 
 
 def test_without_the_component_jobs_no_webhook_selects_jobs_or_deployments() -> None:
-    assert about("jobs", POLICY) == about("deployments", POLICY) == {}
+    assert about("jobs", SETTINGS) == about("deployments", SETTINGS) == {}
 
 
 def test_names_are_unique_and_what_only_the_embedded_server_asks_is_not_registered() -> None:
@@ -122,14 +122,14 @@ def test_names_are_unique_and_what_only_the_embedded_server_asks_is_not_register
 
 
 def test_with_the_feature_off_nothing_about_pods_is_registered() -> None:
-    off = registered(msgspec.structs.replace(POLICY, queue_gate_enabled=False))
+    off = registered(msgspec.structs.replace(SETTINGS, queue_gate_enabled=False))
     assert [hook for hook in off if hook["rules"][0]["resources"] == ["pods"]] == []
-    assert desired_webhooks(MUTATING, msgspec.structs.replace(POLICY, queue_gate_enabled=False), TARGET, b"") == []
+    assert desired_webhooks(MUTATING, msgspec.structs.replace(SETTINGS, queue_gate_enabled=False), TARGET, b"") == []
 
 
-def conditions(policy: AdmissionPolicy, scope: ReviewScope) -> dict[str, str]:
-    hooks = desired_webhooks(MUTATING, policy, TARGET, b"", scope) + desired_webhooks(
-        VALIDATING, policy, TARGET, b"", scope
+def conditions(settings: AdmissionSettings, scope: ReviewScope) -> dict[str, str]:
+    hooks = desired_webhooks(MUTATING, settings, TARGET, b"", scope) + desired_webhooks(
+        VALIDATING, settings, TARGET, b"", scope
     )
     return {hook["name"]: hook["matchConditions"][0]["expression"] for hook in hooks if "matchConditions" in hook}
 
@@ -159,13 +159,13 @@ def test_an_api_server_that_does_not_know_conditions_gets_none() -> None:
 STRANGE = {"name": "strange.example.com"}
 
 
-def entries(policy: AdmissionPolicy, target: WebhookTarget = TARGET) -> list[Any]:
-    return own_entries(MUTATING, policy, target, b"ca", ReviewScope(), with_conditions=True)
+def entries(settings: AdmissionSettings, target: WebhookTarget = TARGET) -> list[Any]:
+    return own_entries(MUTATING, settings, target, b"ca", ReviewScope(), with_conditions=True)
 
 
-def merged(found: Any, policy: AdmissionPolicy, *, starts: bool = False, target: WebhookTarget = TARGET) -> Any:
+def merged(found: Any, settings: AdmissionSettings, *, starts: bool = False, target: WebhookTarget = TARGET) -> Any:
     starting: tuple[Component, ...] = ("webhooks", "jobs") if starts else ()
-    return merge_configuration(MUTATING, found, entries(policy, target), starting)
+    return merge_configuration(MUTATING, found, entries(settings, target), starting)
 
 
 def names_in(configuration: Any) -> list[str]:
@@ -175,44 +175,44 @@ def names_in(configuration: Any) -> list[str]:
 def test_each_entry_belongs_to_a_component_by_its_name() -> None:
     components = {component_of(hook["name"]) for hook in registered(KEEPING)}
     assert components == {"webhooks", "jobs"}
-    assert {component_of(hook["name"]) for hook in registered(POLICY)} == {"webhooks"}
+    assert {component_of(hook["name"]) for hook in registered(SETTINGS)} == {"webhooks"}
     assert component_of("strange.example.com") is None
 
 
 def test_own_entries_that_differ_are_restored_and_right_ones_are_not_written() -> None:
-    right = merged(None, POLICY).wanted
-    assert merged(right, POLICY).wanted is None
+    right = merged(None, SETTINGS).wanted
+    assert merged(right, SETTINGS).wanted is None
     hook = right["webhooks"][0]
     for spoiled in ([], [hook, hook], [{**hook, "failurePolicy": "Fail"}]):
-        assert merged({**right, "webhooks": spoiled}, POLICY).wanted == right
-    assert merged({**right, "metadata": {"name": "headgate"}}, POLICY).wanted["webhooks"] == right["webhooks"]
+        assert merged({**right, "webhooks": spoiled}, SETTINGS).wanted == right
+    assert merged({**right, "metadata": {"name": "headgate"}}, SETTINGS).wanted["webhooks"] == right["webhooks"]
 
 
 def test_a_replica_leaves_entries_of_components_that_it_does_not_run_and_foreign_entries() -> None:
-    both = merged(merged(None, POLICY).wanted, KEEPING, starts=True).wanted
+    both = merged(merged(None, SETTINGS).wanted, KEEPING, starts=True).wanted
     assert {component_of(name) for name in names_in(both)} == {"webhooks", "jobs"}
     both = {**both, "webhooks": [*both["webhooks"], STRANGE]}
-    for policy in (POLICY, KEEPING):
+    for settings in (SETTINGS, KEEPING):
         for starts in (True, False):
-            assert merged(both, policy, starts=starts).wanted is None
+            assert merged(both, settings, starts=starts).wanted is None
 
 
 def test_a_replica_removes_its_own_entries_when_their_feature_is_off() -> None:
     both = merged(None, KEEPING).wanted
-    off = msgspec.structs.replace(POLICY, queue_gate_enabled=False)
+    off = msgspec.structs.replace(SETTINGS, queue_gate_enabled=False)
     after = merged(both, off, starts=True).wanted
     assert names_in(after) == [name for name in names_in(both) if component_of(name) == "jobs"]
 
 
 def test_of_two_replicas_with_other_settings_the_one_that_started_last_keeps_its_entries() -> None:
     elsewhere = WebhookTarget(url="https://elsewhere")
-    first = merged(None, POLICY, starts=True).wanted
-    second = merged(first, POLICY, starts=True, target=elsewhere).wanted
+    first = merged(None, SETTINGS, starts=True).wanted
+    second = merged(first, SETTINGS, starts=True, target=elsewhere).wanted
     assert second["webhooks"][0]["clientConfig"]["url"].startswith("https://elsewhere")
-    left = merged(second, POLICY)
+    left = merged(second, SETTINGS)
     assert (left.wanted, left.left_alone) == (None, ("webhooks",))
-    assert merged(second, POLICY, target=elsewhere).wanted is None
-    assert merged(second, POLICY, starts=True).wanted["webhooks"] == first["webhooks"]
+    assert merged(second, SETTINGS, target=elsewhere).wanted is None
+    assert merged(second, SETTINGS, starts=True).wanted["webhooks"] == first["webhooks"]
 
 
 def test_a_new_certificate_authority_and_a_default_queue_are_no_other_settings() -> None:

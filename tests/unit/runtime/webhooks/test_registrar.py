@@ -8,8 +8,8 @@ import itertools
 import msgspec
 import pytest
 
-from headgate.admission.policy import AdmissionPolicy
 from headgate.admission.review_scope import ReviewScope
+from headgate.admission.settings import AdmissionSettings
 from headgate.client.io.inprocess_transport import InProcessTransport
 from headgate.runtime.webhooks.certificates import WebhookCertificates
 from headgate.runtime.webhooks.configurations import component_of
@@ -17,10 +17,10 @@ from headgate.runtime.webhooks.registrar import WebhookRegistrar
 from headgate.runtime.webhooks.target import WebhookTarget
 from unit.runtime.webhooks.fake_api_server import MUTATING, SECRET, VALIDATING, FakeAPIServer
 
-POLICY = AdmissionPolicy(schedulers=frozenset({"headgate"}))
-WITH_JOBS = msgspec.structs.replace(POLICY, suspends_jobs=True)
-OTHER_FLAGS = msgspec.structs.replace(POLICY, schedulers=frozenset({"volcano"}))
-WITHOUT_GATES = msgspec.structs.replace(POLICY, queue_gate_enabled=False)
+SETTINGS = AdmissionSettings(schedulers=frozenset({"headgate"}))
+WITH_JOBS = msgspec.structs.replace(SETTINGS, suspends_jobs=True)
+OTHER_FLAGS = msgspec.structs.replace(SETTINGS, schedulers=frozenset({"volcano"}))
+WITHOUT_GATES = msgspec.structs.replace(SETTINGS, queue_gate_enabled=False)
 ONE, OTHER = WebhookTarget(url="https://one.example:9443"), WebhookTarget(url="https://other.example:9443")
 
 
@@ -37,10 +37,10 @@ class Scope:
 
 
 def a_registrar(
-    api: FakeAPIServer, policy: AdmissionPolicy, target: WebhookTarget = ONE, scope: Scope | None = None
+    api: FakeAPIServer, settings: AdmissionSettings, target: WebhookTarget = ONE, scope: Scope | None = None
 ) -> WebhookRegistrar:
     secret = ("headgate-system", "headgate-webhooks")
-    return WebhookRegistrar(InProcessTransport(api.answer), secret, target, policy, _ignore, scope or Scope())
+    return WebhookRegistrar(InProcessTransport(api.answer), secret, target, settings, _ignore, scope or Scope())
 
 
 def entries(api: FakeAPIServer) -> list[dict[str, object]]:
@@ -49,10 +49,10 @@ def entries(api: FakeAPIServer) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    list(itertools.permutations([(POLICY, ONE), (WITH_JOBS, ONE), (OTHER_FLAGS, ONE), (WITHOUT_GATES, OTHER)], 2)),
+    list(itertools.permutations([(SETTINGS, ONE), (WITH_JOBS, ONE), (OTHER_FLAGS, ONE), (WITHOUT_GATES, OTHER)], 2)),
 )
 def test_two_replicas_with_other_components_or_flags_come_to_rest(
-    first: tuple[AdmissionPolicy, WebhookTarget], second: tuple[AdmissionPolicy, WebhookTarget]
+    first: tuple[AdmissionSettings, WebhookTarget], second: tuple[AdmissionSettings, WebhookTarget]
 ) -> None:
     """The reconciles follow each other as they do when each hears of the other's writes."""
 
@@ -75,7 +75,7 @@ def test_two_replicas_with_other_components_or_flags_come_to_rest(
 def test_the_entries_of_both_stay_when_one_runs_jobs_and_the_other_does_not() -> None:
     async def scenario() -> None:
         api = FakeAPIServer()
-        replicas = [a_registrar(api, WITH_JOBS, OTHER), a_registrar(api, POLICY, ONE)]
+        replicas = [a_registrar(api, WITH_JOBS, OTHER), a_registrar(api, SETTINGS, ONE)]
         for replica in (*replicas, *replicas):
             await replica.reconcile()
         where = {component_of(str(hook["name"])): str(hook["clientConfig"]) for hook in entries(api)}
@@ -88,7 +88,7 @@ def test_the_entries_of_both_stay_when_one_runs_jobs_and_the_other_does_not() ->
 def test_replicas_at_different_addresses_share_one_certificate() -> None:
     async def scenario() -> None:
         api = FakeAPIServer()
-        replicas = [a_registrar(api, POLICY, ONE), a_registrar(api, POLICY, OTHER)]
+        replicas = [a_registrar(api, SETTINGS, ONE), a_registrar(api, SETTINGS, OTHER)]
         for replica in (*replicas, *replicas):
             await replica.reconcile()
         before = api.objects[SECRET]["data"]

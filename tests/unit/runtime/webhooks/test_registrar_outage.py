@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.settings import AdmissionSettings
 from headgate.http.transport import HTTPRequest, HTTPResponse, LineStream, Unreachable
 from headgate.runtime.webhooks.certificates import WebhookCertificates
 from headgate.runtime.webhooks.registrar import WebhookRegistrar
@@ -54,8 +54,8 @@ def test_the_objects_are_written_within_three_seconds_of_the_end_of_an_outage(
 
     async def main() -> None:
         server = StartingServer(outage_s, outage_s + starting_s)
-        target, policy = WebhookTarget(url="https://h"), AdmissionPolicy(schedulers=frozenset({"headgate"}))
-        registrar = WebhookRegistrar(server, ("ours", "secret"), target, policy, use)
+        target, settings = WebhookTarget(url="https://h"), AdmissionSettings(schedulers=frozenset({"headgate"}))
+        registrar = WebhookRegistrar(server, ("ours", "secret"), target, settings, use)
         running = asyncio.create_task(registrar.run())
         await registrar.registered.wait()
         late_s = asyncio.get_running_loop().time() - outage_s - starting_s
@@ -85,8 +85,8 @@ def test_a_conflict_is_a_warning_only_if_it_repeats(
     async def use(certificates: WebhookCertificates) -> None: ...
 
     async def main() -> None:
-        target, policy = WebhookTarget(url="https://h"), AdmissionPolicy(schedulers=frozenset({"headgate"}))
-        registrar = WebhookRegistrar(OtherReplica(0.0, 0.0), ("ours", "secret"), target, policy, use)
+        target, settings = WebhookTarget(url="https://h"), AdmissionSettings(schedulers=frozenset({"headgate"}))
+        registrar = WebhookRegistrar(OtherReplica(0.0, 0.0), ("ours", "secret"), target, settings, use)
         running = asyncio.create_task(registrar.run())
         await registrar.registered.wait()
         running.cancel()

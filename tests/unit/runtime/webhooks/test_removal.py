@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.settings import AdmissionSettings
 from headgate.client.io.inprocess_transport import InProcessTransport
 from headgate.http.transport import HTTPRequest, HTTPResponse
 from headgate.runtime.webhooks.certificates import WebhookCertificates
@@ -30,9 +30,9 @@ def test_deleted_configurations_are_restored_unless_uninstallation_deleted_them(
         """A server that uses the certificates."""
 
     async def scenario() -> None:
-        policy = AdmissionPolicy(schedulers=frozenset({"headgate"}))
+        settings = AdmissionSettings(schedulers=frozenset({"headgate"}))
         target = WebhookTarget(url="https://one.example:9443")
-        registrar = WebhookRegistrar(InProcessTransport(answer), SECRET, target, policy, use)
+        registrar = WebhookRegistrar(InProcessTransport(answer), SECRET, target, settings, use)
         await registrar.prepare()
         await registrar.reconcile()
         made.server.delete(PATH)

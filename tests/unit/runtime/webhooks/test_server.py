@@ -14,7 +14,7 @@ import pytest
 
 from event_loops import Run, on_both_loops
 from harness.processes import free_ports
-from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.settings import AdmissionSettings
 from headgate.capacity.names import STAMP
 from headgate.client.io.inprocess_transport import InProcessTransport
 from headgate.http.transport import HTTPRequest, HTTPResponse
@@ -83,7 +83,7 @@ class Served:
 @contextlib.asynccontextmanager
 async def serving(patience_s: float = PATIENCE_S) -> AsyncIterator[Served]:
     kept = certificates()
-    server = WebhookServer(InProcessTransport(absent), AdmissionPolicy(frozenset({"s"})), client_timeout_s=patience_s)
+    server = WebhookServer(InProcessTransport(absent), AdmissionSettings(frozenset({"s"})), client_timeout_s=patience_s)
     await server.use_certificate(kept)
     trust = ssl.create_default_context(cadata=kept.bundle.decode())
     async with server.listening("127.0.0.1", 0) as port:

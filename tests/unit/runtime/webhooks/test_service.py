@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from harness.processes import free_ports
-from headgate.admission.policy import AdmissionPolicy
+from headgate.admission.settings import AdmissionSettings
 from headgate.http.transport import HTTPRequest, HTTPResponse, Transport
 from headgate.runtime.webhooks.service import WebhookHealth, WebhookServerConfig, WebhookService
 from headgate.runtime.webhooks.target import WebhookTarget
@@ -27,8 +27,8 @@ PATIENCE_S = 20.0
 BUSY_S = 1.0
 
 
-async def make_policy(transport: Transport) -> AdmissionPolicy:
-    return AdmissionPolicy(frozenset({"s"}))
+async def make_settings(transport: Transport) -> AdmissionSettings:
+    return AdmissionSettings(frozenset({"s"}))
 
 
 class Running:
@@ -41,7 +41,7 @@ class Running:
         target = WebhookTarget(url=f"https://127.0.0.1:{port}")
         config = WebhookServerConfig(target, "127.0.0.1", port, ("headgate-system", "headgate-webhooks"))
         self.service = WebhookService(
-            api.connect, make_policy, config, lambda line: None, self.health, gives_up=gives_up
+            api.connect, make_settings, config, lambda line: None, self.health, gives_up=gives_up
         )
 
     async def stop(self) -> None:
