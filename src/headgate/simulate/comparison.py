@@ -78,7 +78,8 @@ def verdict_text(variants: Sequence[VariantResult], compared: Mapping[str, Mappi
             change = f"{name} {number_text(before, by_name[name].unit)} → "
             change += number_text(after.value.mean, by_name[name].unit)
             if after.verdict == "no difference":
-                change = f"{name} without a difference ({number_text(after.value.mean, by_name[name].unit)})"
+                value = number_text(after.value.mean, by_name[name].unit)
+                change = f"no significant difference in {name} ({value})"
             parts.append(change)
         lines.append(f"{other.name} instead of {variants[0].name}: {', '.join(parts)}.")
     if not lines:

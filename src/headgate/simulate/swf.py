@@ -1,8 +1,8 @@
 """Reads the Standard Workload Format 2.2 of the Parallel Workloads Archive: 18 numbers per job, -1 for unknown values.
 
-A processor is one pod with one CPU (or the requests that the caller gives); a job runs only as a whole, so it is a
-gang. Jobs without a run time or without processors did not run and are left out; their number is reported. Header
-lines begin with ``;``. Fields: https://www.cs.huji.ac.il/labs/parallel/workload/swf.html.
+A pod has one processor with one CPU, or as many processors and the requests that the caller gives; a job runs only as a
+whole, so it is a gang. Jobs without a run time or without processors did not run and are left out; their number is
+reported. Header lines begin with ``;``. Fields: https://www.cs.huji.ac.il/labs/parallel/workload/swf.html.
 """
 
 from __future__ import annotations
