@@ -96,7 +96,7 @@ def test_queues_are_shown_below_their_parents_with_usage_and_waiting_pods(server
         "  nothing     Open    cpu 0               -           -          -             0         1.00",
     ]
     assert rows[6] == "queue/nowhere: does not exist; pods that name it: 1"
-    assert re.fullmatch(r"as of revision \d+; 5 pods of headgate, volcano", rows[-1])
+    assert re.fullmatch(r"as of resourceVersion \d+; 5 pods of headgate, volcano", rows[-1])
 
 
 def test_queues_as_json_have_limits_too(server: Server) -> None:
@@ -121,7 +121,7 @@ def test_a_pod_below_a_full_ancestor_is_explained_with_numbers(server: Server) -
         "  at least 1 cpu in queue eng has to become free (the end of pod teams/running is enough), "
         "or the capability of queue eng has to grow from 4 to 5 cpu",
     ]
-    assert re.fullmatch(r"as of revision \d+", revision)
+    assert re.fullmatch(r"as of resourceVersion \d+", revision)
 
 
 def test_a_foreign_gate_is_shown_first_with_its_manager_and_time(server: Server) -> None:

@@ -135,7 +135,7 @@ def test_a_waiting_job_is_explained_with_the_missing_quota_and_its_holders(serve
     assert "  2 cpu in any: asked 3, available 1, at most 4" in lines
     assert f"    3 held by {NAMESPACE}/holder (ClusterQueue cq)" in lines
     assert any(f"the end of {NAMESPACE}/holder is enough" in line for line in lines)
-    assert lines[-1].startswith("as of revision ")
+    assert lines[-1].startswith("as of resourceVersion ")
     document = json.loads("\n".join(printed(server, "explain", "workload/of-train", "-o", "json")))
     assert document["accounts"][0]["lacks"][0]["missing"] == "2"
 

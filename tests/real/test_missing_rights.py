@@ -121,7 +121,7 @@ COMMANDS = {
 
 CHANGING = re.compile(r"\b\d+(s|m|m\d+s)\b|(?<=revision )\d+")
 UNKNOWN = re.compile(
-    r"missing right: |not known: |cannot be seen|\?|^as of revision|^held by$|^next$|, if it has none yet|"
+    r"missing right: |not known: |cannot be seen|\?|^as of resourceVersion|^held by$|^next$|, if it has none yet|"
     r"failed: missing right|^its label |^it is (not )?suspended|its annotation "
 )
 """What may stand there instead of an answer: a missing right, a question mark, or what the object says of itself."""

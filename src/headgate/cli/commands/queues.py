@@ -74,9 +74,9 @@ async def _inspect(rest_config: RESTConfig, served: tuple[str, ...], gated: tupl
 
 
 def describe_unavailable(unavailable: Iterable[UnavailableResource], revision: str) -> str:
-    """The revision, and what could not be listed."""
+    """What could not be listed, and the resourceVersion of the lists."""
     lines = dict.fromkeys(resource.line for resource in unavailable)
-    return "\n".join([*lines, f"as of revision {revision or 'unknown'}"])
+    return "\n".join([*lines, f"as of resourceVersion {revision or 'unknown'}"])
 
 
 def in_tree(inspection: QueueInspection) -> Iterator[tuple[str, int]]:
