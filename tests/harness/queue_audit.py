@@ -1,7 +1,7 @@
 """Watches every pod of a server with queues from the start and checks every revision against the guarantees of queues.
 
-The judge is that of ``headgate audit`` (``headgate.audit.queue_judge``). This module adds what only a test knows: which
-pods are created with the gate, and which foreign gates their owner removes.
+The checker is that of ``headgate audit`` (``headgate.audit.queue_judge``). This module adds what only a test knows:
+which pods are created with the gate, and which foreign gates their owner removes.
 """
 
 from __future__ import annotations

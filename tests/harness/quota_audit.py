@@ -1,6 +1,6 @@
 """Checks every revision of queues, Workloads, Jobs and pods against the guarantees of quota, in the order of writes.
 
-:class:`QuotaAudit` watches a server from the start, over restarts, and passes all changes at the end to the judge of
+:class:`QuotaAudit` watches a server from the start, over restarts, and passes all changes at the end to the checker of
 ``headgate audit`` (``headgate.audit.quota_judge``), ordered by resource version.
 """
 

@@ -1,7 +1,7 @@
 """Watches every pod of a server from the start and checks every revision against the guarantees of a scheduler.
 
 A bound pod keeps its node, and no node ever has more pods than fit. The scheduler may be killed, disconnected or given
-wrong answers meanwhile. The judge is that of ``headgate audit``.
+wrong answers meanwhile. The checker is that of ``headgate audit``.
 """
 
 from __future__ import annotations

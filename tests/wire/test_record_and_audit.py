@@ -101,7 +101,7 @@ def test_a_recording_with_hashed_names_has_none_of_them_and_the_same_result(clus
     code, out, _ = headgate("audit", file)
     assert code == 0
     assert "broken: no invariant" in out
-    assert "not recorded, and not judged: events" in out
+    assert "not recorded, and not checked: events" in out
     code, found = audited(file)
     assert not any(name in json.dumps(found) for name in ("trainer", "team-red"))
     assert (tmp_path / "hashed.hgr.key").exists()

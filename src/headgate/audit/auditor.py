@@ -1,4 +1,4 @@
-"""The audit of one history: gives every change to the judges, and collects the findings and the bill."""
+"""The audit of one history: gives every change to the checkers, and collects the findings and the bill."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ DEFAULT_SETTINGS: Final = AuditSettings()
 
 
 class AuditResult(msgspec.Struct, frozen=True):
-    """``findings`` in the order of revisions. ``unreadable``: objects that could not be judged."""
+    """``findings`` in the order of revisions. ``unreadable``: objects that could not be checked."""
 
     findings: tuple[Finding, ...]
     bill: Bill
@@ -107,8 +107,8 @@ class Auditor:
         self._to_s = max(self._to_s, at_s or 0.0)
         self._states.finish(self._to_s)
         self._queues.finish()
-        judges = (self._queues, self._quota, self._nodes, self._states)
-        findings = [each for judge in judges for each in judge.findings]
+        checkers = (self._queues, self._quota, self._nodes, self._states)
+        findings = [each for checker in checkers for each in checker.findings]
         if not self._has_observed:
             over = (*self._queues.over_limit(), *self._quota.limits.exceeded(self._quota.held))
             findings += [Finding("over-admission", subject, text, self._to_s, 0, False) for subject, text in over]

@@ -107,7 +107,7 @@ class _Holding(msgspec.Struct, frozen=True):
 
 
 class BillMeter:
-    """Receives every change after the judges did. ``queues`` answers what a queue would admit."""
+    """Receives every change after the checkers did. ``queues`` answers what a queue would admit."""
 
     def __init__(self, prices: PriceTable, queues: QueueJudge, grace_s: float = 60.0) -> None:
         """``grace_s``: how long a pod may be without a node before it counts as hidden."""

@@ -27,16 +27,21 @@ RULES: Final = {
     "orphaned-finalizer": "An object that is being deleted keeps a finalizer although nothing uses it.",
     "bound-with-gate": "A pod with a gate has a node.",
     "node-changed": "A pod that was bound has another node, or none.",
-    "node-overcommitted": "A binding lifts the requests of pods on a node above what it has.",
+    "node-overcommitted": "A binding lifts the requests of pods on a node above its allocatable.",
     "unschedulable-behind-gate": "A pod with a gate is marked Unschedulable.",
     "unschedulable-while-terminating": "A pod is marked Unschedulable although it fits when terminating pods are gone.",
-    "unschedulable-before-gang": "A member of a gang is marked Unschedulable while too few members have no gate.",
+    "unschedulable-before-gang": (
+        "A member of a gang is marked Unschedulable while fewer members than its minimum are without a gate."
+    ),
     "admitted-twice": "A Workload is admitted a second time without an eviction.",
     "two-holders": "Two Workloads of one owner hold quota.",
     "finished-again": "A Workload that was finished is unfinished.",
     "runs-without-admission": "A job or pod runs although its Workload is not admitted.",
     "quota-leaked": "A Workload holds quota although its owner, or all its pods, have ended.",
-    "starved": "A unit waits long after a later, not smaller and not more important unit of its queue was admitted.",
+    "starved": (
+        "A unit waits long after its queue admitted a unit that came later, is at least as large and has no higher "
+        "priority."
+    ),
 }
 """By id of the rule, what breaks it."""
 

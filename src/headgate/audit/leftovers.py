@@ -1,4 +1,4 @@
-"""Judges what is left behind: gates, finalizers and quota that nothing needs any more.
+"""Checks what is left behind: gates, finalizers and quota that nothing needs any more.
 
 A state counts from the moment at which it is seen, for a listed object from the time that the object itself names.
 ``lasting_states.py`` turns it into a finding when it lasts too long.

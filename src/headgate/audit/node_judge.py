@@ -1,9 +1,9 @@
-"""Judges placements, and the condition that makes autoscalers buy machines.
+"""Checks placements, and the condition that makes autoscalers buy machines.
 
 A bound pod keeps its node, and no binding lifts the requests on a node above what it has. ``Unschedulable`` is not set
 on a pod with a gate, nor on one that will fit when terminating pods are gone, nor on a member of a gang before the
 gates of the minimum are removed. Whether a pod fits is decided by requests, taints, node selectors and node affinity;
-pods with other constraints are not judged.
+pods with other constraints are not checked.
 """
 
 from __future__ import annotations

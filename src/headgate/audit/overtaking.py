@@ -1,4 +1,4 @@
-"""Judges order: a unit that waits must not be passed by a later unit of its queue that is not smaller.
+"""Checks order: a unit that waits must not be passed by a later unit of its queue that is not smaller.
 
 Only equal cases are compared: pods without a gang in one queue, and Workloads of the same shape in one LocalQueue. The
 unit that passes has no higher priority, was created later, and requests at least as much of everything. For each shape

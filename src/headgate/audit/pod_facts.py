@@ -1,4 +1,4 @@
-"""What the judges read of a pod, computed once per change."""
+"""What the checkers read of a pod, computed once per change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges queues in the manner of Volcano, and their gate: limits, promises, gates.
+"""Checks queues in the manner of Volcano, and their gate: limits, promises, gates.
 
 At no revision a grant lifts the bound and promised pods of a queue, or of one of its ancestors, above its limit. The
 queue gate is removed once per uid, after all other gates, with a stamp that names this uid and does not change. Only

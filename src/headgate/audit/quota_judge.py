@@ -1,4 +1,4 @@
-"""Judges quota in the manner of Kueue: ClusterQueues, cohorts, Workloads, Jobs and pods, in the order of writes.
+"""Checks quota in the manner of Kueue: ClusterQueues, cohorts, Workloads, Jobs and pods, in the order of writes.
 
 At no revision more is reserved than a ClusterQueue and the cohorts above it may use. A Workload is not admitted twice
 without an eviction between, and no owner has two Workloads with quota. A job runs only while its Workload is admitted.

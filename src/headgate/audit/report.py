@@ -108,11 +108,11 @@ def _coverage(result: AuditResult, found: Survey, damage: str) -> Iterator[str]:
         what = gap.resource or "all resources"
         yield f"gap of {human_duration(gap.to_s - gap.from_s)} in {what}, until {format_time(gap.to_s)}"
     if found.skipped:
-        yield f"not recorded, and not judged: {', '.join(found.skipped)}"
+        yield f"not recorded, and not checked: {', '.join(found.skipped)}"
     if found.absent:
         yield f"not served by the cluster: {', '.join(found.absent)}"
     yield from (f"problem while recording: {each}" for each in found.problems[:_MAX_LINES])
-    yield from (f"not judged: {each}" for each in result.unreadable[:_MAX_LINES])
+    yield from (f"not checked: {each}" for each in result.unreadable[:_MAX_LINES])
     if damage:
         yield f"damaged: {damage}"
 
@@ -142,7 +142,10 @@ def bill_lines(bill: Bill) -> Iterator[str]:
     yield from _machine_lines("bought for pods that their queue would not admit", bill.wasted, money)
     yield from _machine_lines("bought and never used", bill.unused, money)
     missed = sum(each.hours for each in bill.missed)
-    yield f"machines missed: {missed:.1f} h of {len(bill.missed)} pods with capacity, no node, and no Unschedulable"
+    yield (
+        f"machines missed: {missed:.1f} h of {len(bill.missed)} pods that have capacity and no node, and are not "
+        "marked Unschedulable"
+    )
     yield from (f"  {each.pod} of queue {each.queue}: {each.hours:.1f} h" for each in bill.missed[:_MAX_LINES])
     if not bill.quota:
         yield "quota held in vain: none"

@@ -57,7 +57,7 @@ def main() -> None:
     Its workloads headgate workloads -A  shows the state of jobs in Kueue's queues; see also explain job NAME
     Its jobs      headgate hold NAME     keeps a job that waits from being admitted; see also resume
     Its gates     headgate gates list -A   shows which gates hold pods; see also gates lift
-    Its history   headgate record FILE   records what happens; headgate audit FILE judges it, with the bill
+    Its history   headgate record FILE   records what happens; headgate audit FILE checks it, with the bill
     Its settings  headgate config check FILE   checks a configuration file; see also config docs
     """
     set_up_once()

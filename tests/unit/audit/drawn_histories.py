@@ -1,7 +1,8 @@
 """Clean histories, drawn at random: a small cluster whose scheduler, queues and quota keep every rule.
 
 The model here is as simple as it can be. Everything that it decides (whether a pod fits its queues, a Workload its
-quota, a pod a node) it decides by sums over all objects; it shares no code with the judges or with the engines.
+quota, a pod a node) it decides by sums over all objects; it shares no code with the checkers, the scheduler or the
+controllers.
 """
 
 from __future__ import annotations

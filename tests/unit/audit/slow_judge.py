@@ -1,4 +1,5 @@
-"""An independent judge of histories: every rule in its own words, over whole snapshots, with no regard to cost.
+"""A slow, independent checker of histories (oracle): every rule in its own words, over whole snapshots, with no regard
+to cost.
 
 It shares no code with ``headgate.audit``. It exists to confirm that a mutated history is harmful.
 """

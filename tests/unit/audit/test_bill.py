@@ -207,7 +207,7 @@ def test_the_report_has_all_sums_as_text_and_as_a_document() -> None:
     assert "machines: 1, 2.0 h, " in lines
     assert "bought for pods that their queue would not admit: 1, 2.0 h, " in lines
     assert ", for ns/p" in lines
-    assert "not recorded, and not judged: events" in lines
+    assert "not recorded, and not checked: events" in lines
     assert "damaged: torn" in lines
     found = document(result, Survey(), "x.hgr")
     assert found["bill"] == bill_document(result.bill)

@@ -1,4 +1,5 @@
-"""Every kind of harm that a mutation does to a clean history is found; a slow judge confirms that it is harm."""
+"""Every kind of harm that a mutation does to a clean history is found; a slow, independent checker (oracle) confirms
+that it is harm."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ def test_a_member_of_a_gang_is_not_unschedulable_before_the_minimum_is_ungated(
         (1, {}, []),  # the scheduler may not have known
         (90, {}, []),  # the terminating pod is overdue
         (20, {"nodeSelector": {"pool": "other"}}, []),
-        (20, {"affinity": {"podAntiAffinity": {"x": []}}}, []),  # not judged
+        (20, {"affinity": {"podAntiAffinity": {"x": []}}}, []),  # not checked
         (20, {"containers": [{"resources": {"requests": {"cpu": "9"}}}]}, []),
     ],
 )

@@ -1,4 +1,4 @@
-"""``headgate audit``: judges a live cluster, a recording or a store, and computes the bill."""
+"""``headgate audit``: checks a live cluster, a recording or a store, and computes the bill."""
 
 from __future__ import annotations
 
@@ -88,10 +88,10 @@ def command(
     kubeconfig: str,
     context: str,
 ) -> None:
-    """Judge SOURCE: a recording (headgate record), a data folder or backup of the embedded server (headgate up), or,
+    """Check SOURCE: a recording (headgate record), a data folder or backup of the embedded server (headgate up), or,
     without SOURCE, the cluster as it is now.
 
-    A recording and a store are judged at every revision. A list of the cluster shows states only: which invariants are
+    A recording and a store are checked at every revision. A list of the cluster shows states only: which invariants are
     broken now, not how it happened. What follows from missing states is never reported as certain.
 
     The exit code is 0 if no invariant is broken, 1 if one is, and 2 if SOURCE cannot be read to its end.
@@ -157,7 +157,7 @@ def _audit_cluster(rest_config: RESTConfig, skipped: Iterable[str], settings: Au
     except MissingRights as problem:
         lines = "\n  ".join(problem.texts)
         hint = "`headgate record --rights` prints a ClusterRole with all of them; --skip leaves a resource out"
-        exit_with_error("audit", f"the cluster cannot be judged:\n  {lines}\n{hint}")
+        exit_with_error("audit", f"the cluster cannot be checked:\n  {lines}\n{hint}")
     found = msgspec.structs.replace(survey(lambda: events), skipped=tuple(skipped))
     return _Outcome(audit(ordered_changes(lambda: events, found), settings, now_s), found)
 
