@@ -1,7 +1,7 @@
 """A job kind as data: paths of fields, and small pure functions where a path is not enough.
 
 The controller has no code for particular kinds. A new built-in kind is an entry of ``BUILTIN_KINDS``
-(``batch_job.py``).
+(``batch_job.py``), and its integration name is in ``FRAMEWORKS`` (``jobs/settings.py``).
 """
 
 from __future__ import annotations

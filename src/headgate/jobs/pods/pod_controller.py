@@ -304,7 +304,7 @@ class ManagedPodController(Controller):
         return response.ok
 
     def _open_until_s(self, members: Sequence[ManagedPod]) -> float | None:
-        """Until when a pod may be started by a request whose outcome is unknown; None if there is no such pod."""
+        """The time until which a request whose outcome is unknown may start a pod; None if there is no such request."""
         found = (self._open_starts.until_s(each.pod) for each in members)
         return max((each for each in found if each is not None), default=None)
 

@@ -75,9 +75,9 @@ def _pods_to_ungate(
 
 
 def _occupied_until_s(member: ManagedPod, workload: Object, context: PodPlanContext) -> float:
-    """Until when a terminating pod uses its place; zero for other pods. If quota is released OnTerminating, only a pod
-    that was started with the present quota reservation uses a place here: ``quota/cache/occupancy.py`` counts the pods
-    of earlier reservations."""
+    """The time until which a terminating pod uses its place; zero for other pods. If quota is released OnTerminating,
+    only a pod that was started with the present quota reservation uses a place here: ``quota/cache/occupancy.py``
+    counts the pods of earlier reservations."""
     if not member.is_terminating:
         return 0.0
     if context.quota_release == "OnTerminal":
