@@ -118,7 +118,7 @@ _SCHEDULER: Final = (
     ),
     RightRule("", ("events",), WATCH, "With ReservationLease: Events of an autoscaler that adds a node for a pod."),
     RightRule(
-        "karpenter.sh", ("nodeclaims",), WATCH, "With ReservationLease: machines that Karpenter adds and starts."
+        "karpenter.sh", ("nodeclaims",), WATCH, "With ReservationLease: nodes that Karpenter adds."
     ),
     RightRule("scheduling.k8s.io", ("priorityclasses",), WATCH, "With ReservationLease: the lease of a PriorityClass."),
     RightRule(

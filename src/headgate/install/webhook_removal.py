@@ -32,7 +32,7 @@ match counts."""
 
 
 def own_definitions() -> UninstallSteps[dict[str, Object | None]]:
-    """The definitions of the queue kinds by name: the object if Headgate installed it, None if another program did."""
+    """The CRDs of the queues by name: the object if Headgate installed it, None if another program did."""
     names = {each["metadata"]["name"] for each in needed_definitions(EVERYTHING)}
     found = yield from read_items(CUSTOM_RESOURCE_DEFINITIONS.collection_path())
     return {

@@ -103,7 +103,7 @@ class HollowPod(msgspec.Struct, gc=False):
     """When its containers last started."""
     started_offset_s: float = 0.0
     ready_s: float = 0.0
-    """Since when it has been Ready, if it is."""
+    """When it became Ready; has no meaning while it is not."""
     restarts: int = 0
     previous_exit: ContainerExit | None = None
     """How the previous run ended, if the containers were restarted."""

@@ -46,7 +46,7 @@ def test_a_cpu_that_no_node_can_have_is_refused(cpu: str, words: str) -> None:
         "=4": "not the name of a resource",
         "gpu=4": "not the name of a resource",
         "cpu=4": "use --node-cpu",
-        "example.com/a=99999999999999999999": "no machine has so much",
+        "example.com/a=99999999999999999999": "no node has so much",
     }.items(),
 )
 def test_a_further_resource_that_no_node_can_have_is_refused(text: str, words: str) -> None:

@@ -32,7 +32,7 @@ def command() -> None:
     """Demos of what Headgate does. Each runs in its own clusters and leaves nothing behind."""
 
 
-@command.command("autoscaler", short_help="The machines that an autoscaler adds, with gates and without.")
+@command.command("autoscaler", short_help="The nodes that an autoscaler adds, with gates and without.")
 @click.option(
     "--model",
     type=click.Choice(sorted(MAKERS)),
@@ -42,7 +42,7 @@ def command() -> None:
 )
 @log_options
 def autoscaler(model: str) -> None:
-    """Submit a driver and five executors of 1 CPU each to a queue of 2 CPU; an autoscaler adds machines of 1 CPU.
+    """Submit a driver and five executors of 1 CPU each to a queue of 2 CPU; an autoscaler adds nodes of 1 CPU.
 
     Two clusters in this process do it at the same time: in one the pods did not opt in to the queue gate, in the other
     they did. It takes about half a minute.
@@ -53,7 +53,7 @@ def autoscaler(model: str) -> None:
       headgate demo autoscaler --model karpenter
     """
     click.echo(f"{'':<{_WIDTH}}  {'gates off':>31}  {'gates on':>31}")
-    click.echo(f"{model + ' adds machines':<{_WIDTH}}  {_cells(_COLUMNS)}  {_cells(_COLUMNS)}")
+    click.echo(f"{model + ' adds nodes':<{_WIDTH}}  {_cells(_COLUMNS)}  {_cells(_COLUMNS)}")
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             rows = runner.run(autoscaler_demo.run_autoscaler_demo(model, _print_step))

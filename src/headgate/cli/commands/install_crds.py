@@ -1,4 +1,4 @@
-"""``headgate install-crds``: installs the queue kinds, Volcano's and Kueue's, on any API server, or prints them as
+"""``headgate install-crds``: installs the CRDs of Volcano's and Kueue's queues on any API server, or prints them as
 YAML.
 """
 

@@ -137,11 +137,11 @@ def command(
     write_trace: Path | None,
     progress: bool | None,
 ) -> None:
-    """Run a trace of jobs through the real engines on a virtual clock: when would each job run, and what would the
-    machines cost?
+    """Run a trace of jobs through Headgate's own scheduler and quota controllers, on a virtual clock: when would each
+    job run, and what would the nodes cost?
 
     The snapshot has the nodes and queues, the trace the jobs. With --variants, the same jobs run once for each
-    variant: other limits, weights, policies, flavors, machines, prices, autoscaler settings, gates on and off. With
+    variant: other limits, weights, policies, flavors, nodes, prices, autoscaler settings, gates on and off. With
     --seeds, all variants run with several traces, and differences have confidence intervals. The same input gives the
     same output, byte for byte. Ctrl-C stops and writes nothing.
 

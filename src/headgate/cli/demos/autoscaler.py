@@ -38,7 +38,7 @@ _MACHINE: Final = InstanceType(
 )
 _FLAGS: Final = ClusterAutoscalerFlags(scan_interval_s=0.5)
 _IDLE_S: Final = 3600.0
-"""Longer than the scenario, so that idle machines are not removed before they are counted."""
+"""Longer than the scenario, so that idle nodes are not removed before they are counted."""
 
 
 class DemoStep(msgspec.Struct, frozen=True):
@@ -78,7 +78,7 @@ def conclusion(rows: Sequence[DemoStep]) -> str:
 
 def _outcome(counts: MachineCounts) -> str:
     unused = f"{counts.unused} of which never ran a pod" if counts.unused else "all of which ran pods"
-    return f"{counts.added} machines, {unused}"
+    return f"{counts.added} nodes, {unused}"
 
 
 async def _create_queue(cluster: DemoCluster, gated: bool) -> None:

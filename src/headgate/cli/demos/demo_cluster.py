@@ -103,7 +103,7 @@ class DemoCluster:
 
     @property
     def removed(self) -> int:
-        """How many machines were removed."""
+        """How many nodes were removed."""
         return len(self._autoscaler.removed)
 
     def counts(self) -> MachineCounts:

@@ -13,7 +13,7 @@ from headgate.nodes.autoscalers.node_claims import NodePool
 from headgate.nodes.autoscalers.node_groups import NodeGroup
 
 POOL: Final = "pool"
-"""The name of the only group; its machines are ``pool-0001`` and so on."""
+"""The name of the only group; its nodes are ``pool-0001`` and so on."""
 MAKERS: Final[dict[str, Callable[[InstanceType, ClusterAutoscalerFlags, float], AutoscalerModel]]] = {
     "cluster-autoscaler": lambda shape, flags, idle_s: ClusterAutoscaler([NodeGroup(POOL, shape)], flags),
     "karpenter": lambda shape, flags, idle_s: Karpenter([NodePool(POOL, (shape,), consolidate_after_s=idle_s)]),

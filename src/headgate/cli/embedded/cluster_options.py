@@ -58,7 +58,7 @@ def _problem(name: str, amount: str) -> str:
     if is_integer_resource(name) and parsed.nano % 10**9:
         return f"{name} is counted in whole numbers"
     if units(name, parsed) > MAX_NODE_AMOUNT:
-        return f"no machine has so much {name}; {amount_text(name, MAX_NODE_AMOUNT)} at most"
+        return f"no node has so much {name}; {amount_text(name, MAX_NODE_AMOUNT)} at most"
     return ""
 
 
@@ -139,7 +139,7 @@ class ClusterOptions(msgspec.Struct, frozen=True):
         if "apiserver" not in component_set:
             return "--components must name apiserver: nothing else runs without it"
         if autoscaler and "nodes" not in component_set:
-            return "--autoscaler needs nodes among the --components, which simulates the machines that it adds"
+            return "--autoscaler needs nodes among the --components, which simulates the nodes that it adds"
         if scheduler_config is not None and "scheduler" not in component_set:
             return "--config needs scheduler among the --components: it configures the scheduler"
         resources = parse_sizes(node_resources, extra_resources)

@@ -84,7 +84,7 @@ def in_process(endpoint: APIServer, token: str, user_agent: str) -> InProcessTra
 # A documentation address (RFC 5737). It represents this server in Endpoints, where a loopback address is not allowed.
 _PLACEHOLDER_ADDRESS: Final = "192.0.2.1"
 _QUEUE_COMPONENTS: Final = frozenset({"scheduler", "quota", "jobs"})
-"""The components that need the queue kinds."""
+"""The components that need the CRDs of the queues."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -191,7 +191,7 @@ async def _write_initial_objects(options: ClusterOptions, api: ServerState, serv
 
 
 async def _write_queues(client: Transport) -> None:
-    """Installs the queue kinds, also in a data folder of an older version."""
+    """Installs the CRDs of the queues, also in a data folder of an older version."""
     for done in await install_definitions(client, serve_v1beta1=True):
         _raise_if_refused(done)
     _raise_if_refused(await perform_requests(client, installer.create_missing(QUEUES, BUILTIN_QUEUES)))

@@ -1,4 +1,4 @@
-"""Installs the CustomResourceDefinitions of the queue kinds, and that of GatePolicy."""
+"""Installs the CustomResourceDefinitions of the queues (Queue, PodGroup, ClusterQueue, …), and that of GatePolicy."""
 
 from __future__ import annotations
 
