@@ -74,7 +74,7 @@ class APIRequestHandler:
         head = request.head
         server_request = _request(head, request.body, peer)
         reading = server_request.is_read
-        if self._in_flight.is_at_limit(reading=reading) and not self._is_master(server_request):
+        if self._in_flight.is_at_limit(reading=reading) and not self._is_in_system_masters(server_request):
             return _respond(_TOO_MANY)
         response = self._endpoint.begin(server_request)
         if isinstance(response, WatchCursor):
@@ -98,7 +98,7 @@ class APIRequestHandler:
             case _:
                 return None
 
-    def _is_master(self, request: ServerRequest) -> bool:
+    def _is_in_system_masters(self, request: ServerRequest) -> bool:
         """Members of ``system:masters`` are not limited, so that they can repair a busy server."""
         user = self._endpoint.user_of(request)
         return user is not None and user.is_in_system_masters
