@@ -39,7 +39,7 @@ def test_what_is_written_is_read_again() -> None:
         (LINE.replace(b'"pods": 3', b'"pods": 1'), "minPods 2 is larger than pods 1"),
         (LINE.replace(b"500m", b"a lot"), "requests.cpu"),
         (LINE.replace(b'{"cpu": "500m"}', b"{}"), "requests is empty"),
-        (LINE.replace(b'"class": "small"', b'"name": "Not A Name"'), "not a name"),
+        (LINE.replace(b'"class": "small"', b'"name": "Not A Name"'), "not a valid Kubernetes name"),
     ],
 )
 def test_a_wrong_line_is_named(line: bytes, text: str) -> None:
