@@ -117,9 +117,7 @@ _SCHEDULER: Final = (
         "The usage of a gang changes, and Volcano's own definition of PodGroup has no status subresource.",
     ),
     RightRule("", ("events",), WATCH, "With ReservationLease: Events of an autoscaler that adds a node for a pod."),
-    RightRule(
-        "karpenter.sh", ("nodeclaims",), WATCH, "With ReservationLease: nodes that Karpenter adds."
-    ),
+    RightRule("karpenter.sh", ("nodeclaims",), WATCH, "With ReservationLease: nodes that Karpenter adds."),
     RightRule("scheduling.k8s.io", ("priorityclasses",), WATCH, "With ReservationLease: the lease of a PriorityClass."),
     RightRule(
         "coordination.k8s.io",
