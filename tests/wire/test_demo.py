@@ -42,8 +42,8 @@ def test_with_gates_only_the_machines_that_the_queue_limit_allows_are_bought() -
             "the queue grows to 3 CPU": [6, 3, 3, 2, 3, 0, 3, 2],
         }
         assert re.fullmatch(
-            r"Without gates the autoscaler added 6 machines, [1-4] of which never ran a pod; "
-            r"with gates it added 3 machines, all of which ran pods, and as many pods ran\.",
+            r"Without gates the autoscaler added 6 nodes, [1-4] of which never ran a pod; "
+            r"with gates it added 3 nodes, all of which ran pods, and as many pods ran\.",
             lines[-1],
         )
     (shown,) = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
