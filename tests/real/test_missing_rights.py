@@ -119,7 +119,7 @@ COMMANDS = {
 }
 """Commands, each with the rights that it needs for its whole answer."""
 
-CHANGING = re.compile(r"\b\d+(s|m|m\d+s)\b|(?<=revision )\d+")
+CHANGING = re.compile(r"\b\d+(s|m|m\d+s)\b|(?<=resourceVersion )\d+")
 UNKNOWN = re.compile(
     r"missing right: |not known: |cannot be seen|\?|^as of resourceVersion|^held by$|^next$|, if it has none yet|"
     r"failed: missing right|^its label |^it is (not )?suspended|its annotation "
@@ -204,7 +204,7 @@ def may(server: Server, right: str) -> bool:
 
 
 def asked(server: Server, words: str, folder: Path, token: str = ALICE) -> list[str]:
-    """All that the command prints, on both outputs; without ages and revisions, and columns without their widths."""
+    """All that the command prints, on both outputs; without ages and resourceVersions, and columns without their widths."""
     config = yaml.safe_load(server.kubeconfig.read_text())
     config["users"][0]["user"] = {"token": token}
     theirs = folder / "kubeconfig"
