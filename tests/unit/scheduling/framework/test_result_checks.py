@@ -403,6 +403,7 @@ def test_a_guard_that_gives_no_verdict_wakes_its_pods(verdict: Any) -> None:
         lambda: PostFilterUnschedulable(None),  # type: ignore[arg-type]  # as above
         lambda: PostFilterNomination("no such node"),
         lambda: PostFilterNomination("a", ["victim"]),  # type: ignore[arg-type]  # as above
+        lambda: PostFilterNomination("a", []),  # type: ignore[arg-type]  # as above
     ],
 )
 def test_an_invalid_result_of_post_filter_is_in_the_message_of_the_pod(make: Callable[[], Any]) -> None:
