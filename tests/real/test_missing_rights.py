@@ -204,7 +204,7 @@ def may(server: Server, right: str) -> bool:
 
 
 def asked(server: Server, words: str, folder: Path, token: str = ALICE) -> list[str]:
-    """All that the command prints, on both outputs; without ages and resourceVersions, and columns without their widths."""
+    """All that the command prints, on both outputs; without ages, resourceVersions and widths of columns."""
     config = yaml.safe_load(server.kubeconfig.read_text())
     config["users"][0]["user"] = {"token": token}
     theirs = folder / "kubeconfig"
