@@ -230,6 +230,20 @@ def may_be_granted(wire: Object) -> bool:
     return FOREIGN not in gates and (GATE not in gates or wire["metadata"]["annotations"].get(OPT_IN) == "true")
 
 
+def first_waiting(members: list[Object]) -> Object:
+    """The member of a group that gets capacity next when the group has its minimum: they get it one by one, in this
+    order, and a member that would fit waits for one before it that does not."""
+    waiting = [each for each in members if not holds(each) and may_be_granted(each)]
+    return min(
+        waiting,
+        key=lambda each: (
+            -each["spec"].get("priority", 0),
+            each["metadata"]["creationTimestamp"],
+            each["metadata"]["name"],
+        ),
+    )
+
+
 def gate_names(wire: Object) -> list[str]:
     return [each["name"] for each in wire["spec"].get("schedulingGates") or ()]
 

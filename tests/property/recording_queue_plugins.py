@@ -18,6 +18,7 @@ from headgate.scheduling.framework import QUEUE_RESERVATION, PodInfo, QueueUnit,
 from headgate.scheduling.framework.cluster_events import DELETE
 from headgate.scheduling.gates.gate_controller import GateController, GateSettings
 from headgate.scheduling.gates.queue_admission import QueueAdmissionSettings
+from headgate.scheduling.queue.scheduling_queue import DEFAULTS as DEFAULTS_OF_QUEUE
 from headgate.scheduling.scheduler import Scheduler
 from property.simulated_gates import GateSimulation
 from property.simulated_queues import QueueSimulation
@@ -26,6 +27,11 @@ from unit.scheduling.world import configured
 
 HOLDS = (AllocationState.ALLOCATED, AllocationState.RESERVED, AllocationState.RESIZED)
 POINTS = ("queueAdmission", "queueReserve", "queueOrder")
+REFUSALS_OF_A_METHOD = 2
+MAX_REFUSALS = 2 * REFUSALS_OF_A_METHOD + 1
+"""How often :class:`Refusing` refuses units with the same first pod: in two methods, and once for the sort key."""
+AFTER_A_HOLD_S = DEFAULTS_OF_QUEUE.unschedulable_limit_s + 1.0
+"""No hold lasts longer: then a plugin that failed is called again."""
 
 
 class Recorder:
@@ -53,7 +59,7 @@ class Recorder:
 
 
 class Refusing(Recorder):
-    """Refuses each unit a few times, in all ways in which a plugin can fail. ``patience``: how often at most."""
+    """Refuses each unit a few times, at most :data:`MAX_REFUSALS`, in all ways in which a plugin can fail."""
 
     name = "Refusing"
 
@@ -64,7 +70,8 @@ class Refusing(Recorder):
     def _misbehave(self, unit: QueueUnit, method: str) -> Any:
         first = unit.pods[0].uid
         number = self.asked[method + first] = self.asked.get(method + first, 0) + 1
-        ways = (sum(map(ord, first + method)) + number) % 6 if number < 3 and not unit.is_restored else 5
+        may_refuse = number <= REFUSALS_OF_A_METHOD and not unit.is_restored
+        ways = (sum(map(ord, first + method)) + number) % 6 if may_refuse else 5
         if ways == 0:
             raise SystemExit("no")
         if ways == 1:
@@ -135,6 +142,14 @@ class PluginQueueSimulation(QueueSimulation):
         super().step(most)
         self.check_settled()
 
+    def outlast_refusals(self) -> None:
+        """Time passes until the plugins refuse no unit any more. The members of a group may be units one after the
+        other, so the holds of all pods may follow each other."""
+        self.settle()
+        for _ in range(MAX_REFUSALS * len(self.api.pods)):
+            self.later(AFTER_A_HOLD_S)
+            self.settle()
+
     def check_settled(self) -> None:
         """The reservations are right when the scheduler has nothing to do at once; otherwise the next step settles
         them."""
@@ -162,3 +177,10 @@ class PluginGateSimulation(GateSimulation):
         for each in self.plugins:
             assert not each.problems, each.problems
         return is_busy
+
+    def outlast_refusals(self) -> None:
+        """As in :class:`PluginQueueSimulation`."""
+        self.settle()
+        for _ in range(MAX_REFUSALS * len(self.api.pods)):
+            self.later(AFTER_A_HOLD_S)
+            self.calm()

@@ -7,6 +7,7 @@ from typing import Any
 
 from headgate.capacity.api.queue import Queue
 from headgate.capacity.api.task import TaskInfo
+from headgate.kube.timestamps import parse_micro_time
 
 Amounts = dict[str, int]
 ROOT = "root"
@@ -24,6 +25,8 @@ class Pod:
         self.withdrawn: set[str] = set()
         self.promised: Mapping[str, int] = {}
         self.is_bound = self.is_placed = self.is_gone = self.is_evicted = self.is_resting = self.is_stamped = False
+        self.is_sent = False  # the API shows the stamp, or may show it at any time
+        self.is_being_revoked = False  # its promise counts until its stamp is removed
         self.put_off_s: float | None = None
 
     def hear(self, task: TaskInfo) -> None:
@@ -33,9 +36,9 @@ class Pod:
         self.is_gone = task.is_terminal_or_terminating
         self.is_bound |= bool(task.node_name)
         if task.stamp is not None and not task.gates and task.stamp.at not in self.withdrawn:
-            self.is_stamped, self.put_off_s = True, None
+            self.is_stamped, self.is_sent, self.put_off_s = True, True, None
             self.promise(task.stamp.queue, task.stamp.requests, task.stamp.at)
-        elif self.promised_at and not task.opted_in and not self.is_stamped and self.asks_more():
+        elif self.promised_at and self.is_tentative() and self.asks_more():
             self.promised_at = ""
 
     def promise(self, queue: str, requests: Mapping[str, int], at: str) -> None:
@@ -43,11 +46,20 @@ class Pod:
 
     def take_back(self) -> None:
         self.withdrawn.add(self.promised_at)
-        self.promised_at, self.is_stamped = "", False
+        self.promised_at, self.is_stamped, self.is_sent, self.is_being_revoked = "", False, False, False
+
+    def end_promise(self) -> bool:
+        """The promise ends: at once, or when its stamp is removed if the API may show it. Returns whether it has
+        ended."""
+        if self.is_sent:
+            self.is_being_revoked = True
+            return False
+        self.take_back()
+        return True
 
     def is_tentative(self) -> bool:
         """Whether it did not opt in: it returns a grant if no node fits."""
-        return not self.task.opted_in and not self.is_stamped
+        return not self.task.opted_in and not self.is_sent
 
     def asks_more(self) -> bool:
         return any(amount > self.promised.get(name, 0) for name, amount in self.task.requests.items())
@@ -90,6 +102,7 @@ class SlowQueues:
         self.groups: dict[str, Group] = {}
         self.pods: dict[str, Pod] = {}
         self.let_in: set[str] = set()
+        self.step_s = 0.0  # the time of the last admission step
 
     # The tree.
 
@@ -183,7 +196,9 @@ class SlowQueues:
         return sum(pod.state() in (*HOLDING, "done") for pod in self.members(group))
 
     def unit(self, name: str) -> list[Pod]:
-        """The pods of a group that are granted together next."""
+        """The pods of a group that are granted together next; none while a promise of the group is being revoked."""
+        if any(pod.is_being_revoked for pod in self.members(name)):
+            return []
         waiting = sorted((pod for pod in self.members(name) if pod.state() == "waiting"), key=task_key)
         lacks = max(self.groups[name].minimum - self.ready(name), 0)
         existing = sum(pod.state() != "gone" for pod in self.members(name))
@@ -244,12 +259,13 @@ class SlowQueues:
     def next_grant(self) -> tuple[str, tuple[str, ...]] | None:
         units: list[tuple[Any, str, tuple[str, ...], Amounts]] = []
         for uid, pod in self.pods.items():
-            if pod.state() == "growing" or (not pod.task.group and pod.state() == "waiting"):
+            is_growing = pod.state() == "growing" and not pod.is_being_revoked
+            if is_growing or (not pod.task.group and pod.state() == "waiting"):
                 task = pod.task
                 key = (True, -task.priority, 0, 0.0, task.created_s, task.namespace, task.name, uid)
-                ask = pod.missing() if pod.state() == "growing" else dict(task.requests)
+                ask = pod.missing() if is_growing else dict(task.requests)
                 # A pod without a group leaves capacity for enqueued groups.
-                if pod.state() == "growing" or self.fits(self.place(pod), ask, enqueue=True):
+                if is_growing or self.fits(self.place(pod), ask, enqueue=True):
                     units.append((key, self.place(pod), (uid,), ask))
         for name, group in self.groups.items():
             members = self.unit(name) if self.is_in(name) else []
@@ -278,8 +294,19 @@ class SlowQueues:
             for pod in self.pods.values()
         )
 
+    def in_window(self, name: str) -> int:
+        """The pods that count in the window of this queue: those that have looked for a node for less than its timeout,
+        and those whose gate is not removed yet."""
+        return sum(
+            pod.state() == "reserved"
+            and not pod.is_tentative()
+            and name in self.path(self.place(pod))
+            and not (pod.is_sent and self.step_s >= promised_s(pod) + self.spec(name).without_node_timeout_s)
+            for pod in self.pods.values()
+        )
+
     def fits_windows(self, queue: str, many: int, closed: set[str]) -> bool:
-        """Whether no queue on the path has more pods without a node than its window allows. After the first unit that
+        """Whether no queue on the path has more pods that count than its window allows. After the first unit that
         does not fit, all later units of that queue wait. A unit that is larger than the window fits when no other pod
         of the queue waits for a node."""
         if not many:
@@ -288,7 +315,7 @@ class SlowQueues:
         if any(name in closed for name in path):
             return False
         for name in path:
-            window, count = self.window(name), self.without_node(name)
+            window, count = self.window(name), self.in_window(name)
             if window is not None and count and count + many > window:
                 closed.add(name)
                 return False
@@ -304,54 +331,56 @@ class SlowQueues:
         )
 
     def end_short(self) -> list[str]:
-        """If no unit fits, members of gangs below their minimum lose their promises; returns those members."""
+        """If no unit fits, the promises of members of gangs below their minimum end; returns the pods whose promise has
+        ended at once."""
         lost = []
         for pod in self.pods.values():
             name = pod.task.group
-            if name and pod.state() in PROMISED:
+            if name and pod.state() in PROMISED and not pod.is_being_revoked:
                 resting = sum(each.state() == "resting" for each in self.members(name))
                 if name not in self.groups or self.ready(name) + resting < self.groups[name].minimum:
                     lost.append(pod)
-        for pod in lost:
-            pod.take_back()
-        return [pod.task.uid for pod in lost]
+        return [pod.task.uid for pod in lost if pod.end_promise()]
 
     def let_grow(self) -> list[str]:
-        """If no unit fits, the oldest resized pod takes the promises of younger resized pods; returns the pods that
-        lost one."""
-        growing = sorted((pod for pod in self.pods.values() if pod.state() == "growing"), key=promise_key)
+        """If no unit fits, the oldest resized pod takes the promises of younger resized pods; returns the pods whose
+        promise has ended at once. What is being revoked counts as free: that pod fits when the stamps are removed."""
+        growing = sorted(
+            (pod for pod in self.pods.values() if pod.state() == "growing" and not pod.is_being_revoked),
+            key=promise_key,
+        )
         for index, pod in enumerate(growing):
             younger, place = growing[index + 1 :], self.place(pod)
-            if not self.takes(place) or not self.fits_without(place, pod.missing(), younger):
+            if not self.takes(place) or self.short(place, pod.missing(), [*younger, *self.being_revoked()]):
                 continue
             lost = []
             for each in reversed(younger):
-                if self.fits(place, pod.missing()):
+                short = self.short(place, pod.missing(), self.being_revoked())
+                if not short:
                     break
-                if self.would_help(place, pod.missing(), each):
-                    each.take_back()
+                path = self.path(self.place(each))
+                if any(name in path and each.promised.get(resource) for name, resource in short) and each.end_promise():
                     lost.append(each.task.uid)
             return lost
         return []
 
-    def fits_without(self, queue: str, ask: Amounts, others: list[Pod]) -> bool:
+    def being_revoked(self) -> list[Pod]:
+        return [pod for pod in self.pods.values() if pod.is_being_revoked]
+
+    def short(self, queue: str, ask: Amounts, others: list[Pod]) -> list[tuple[str, str]]:
+        """The queues and resources without capacity for the ask, if the others had no promises."""
         kept = [each.promised_at for each in others]
         for each in others:
             each.promised_at = ""
-        fits = self.fits(queue, ask)
+        found = [
+            (name, resource)
+            for name in self.path(queue)
+            for resource, amount in ask.items()
+            if (limit := self.limit(name, resource)) is not None and self.used(name).get(resource, 0) + amount > limit
+        ]
         for each, at in zip(others, kept, strict=True):
             each.promised_at = at
-        return fits
-
-    def would_help(self, queue: str, ask: Amounts, other: Pod) -> bool:
-        for name in self.path(queue):
-            used = self.used(name)
-            for resource, amount in ask.items():
-                limit = self.limit(name, resource)
-                is_short = limit is not None and used.get(resource, 0) + amount > limit
-                if is_short and name in self.path(self.place(other)) and other.promised.get(resource):
-                    return True
-        return False
+        return found
 
     def next_try(self, uids: Iterable[str]) -> str | None:
         """The pod with a grant that is tried next, by the usage on nodes."""
@@ -432,6 +461,12 @@ def ratio(used: int, of: int) -> float:
 
 def task_key(pod: Pod) -> tuple[Any, ...]:
     return (-pod.task.priority, pod.task.created_s, pod.task.name)
+
+
+def promised_s(pod: Pod) -> float:
+    micros = parse_micro_time(pod.promised_at)
+    assert isinstance(micros, int)
+    return micros / 1_000_000
 
 
 def promise_key(pod: Pod) -> tuple[str, str, str]:

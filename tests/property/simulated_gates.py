@@ -21,6 +21,7 @@ from property.fake_api import MOST_PODS, SIZES, cpu_of, node_of, uid_of
 from property.fake_api_with_queues import (
     LIMITS,
     QueuedApi,
+    first_waiting,
     gate_names,
     held_cpu,
     holds,
@@ -160,7 +161,7 @@ class GateSimulation:
         lift = self.lifts.pop(index % len(self.lifts))
         result = self._lifted(lift, how)
         if result is WriteResult.REFUSED:
-            del self.granted[lift.pod.uid]
+            self.granted.pop(lift.pod.uid, None)  # without the feature there is no promise
         self._want(self.controller.gate_removed(lift.pod.uid, result, "because", self.now_s))
         return True
 
@@ -323,24 +324,12 @@ class GateSimulation:
                     return False
                 asked = sum(waiting[-lacking:])  # the largest members: if these fit, so do any others
             else:
-                asked = cpu_of(self._first_waiting(members))  # further members get capacity one by one
+                asked = cpu_of(first_waiting(members))  # further members get capacity one by one
         limits = self.api.limits
         path = [each for each in path_of(queue_of(wire)) if each in limits]
         if any(limits[below] > limits[above] for below, above in pairwise(path)):
             return False  # an invalid branch admits no pod
         return all(self.api.used(each) + asked <= limits[each] for each in path)
-
-    @staticmethod
-    def _first_waiting(members: list[Any]) -> Any:
-        waiting = [each for each in members if not holds(each) and may_be_granted(each)]
-        return min(
-            waiting,
-            key=lambda each: (
-                -each["spec"].get("priority", 0),
-                each["metadata"]["creationTimestamp"],
-                each["metadata"]["name"],
-            ),
-        )
 
     def placed_or_stamped(self) -> dict[str, tuple[str, bool, tuple[str, ...]]]:
         """By uid: node, whether it is promised, and gates."""

@@ -21,6 +21,7 @@ from property.fake_api_with_queues import (
     FOREIGN,
     LIMITS,
     QueuedApi,
+    first_waiting,
     gate_names,
     held_cpu,
     holds,
@@ -377,6 +378,8 @@ class QueueSimulation(SchedulerSimulation):
                 if len(waiting) < lacking:
                     return False
                 asked = sum(waiting[-lacking:])  # the largest members: if these fit, so do any others
+            else:
+                asked = cpu_of(first_waiting(alive))  # further members get capacity one by one
         return self._has_room(wire, asked)
 
     def _has_room(self, wire: Any, asked: int) -> bool:

@@ -1,8 +1,9 @@
 """Windows of queues against the slow reference of ``test_capacity.py``, with many gangs and little else.
 
-No grant lifts the pods without a node above a window, unless a gang is larger than the window. What is granted is
-always what the reference would grant next, so a window delays units and changes no order: a unit that does not fit in a
-window is not overtaken in that queue.
+No grant lifts the pods that count in a window above it, unless a gang is larger than the window. A pod that has no node
+counts until the timeout of the window has passed, also in an engine that was started in the meantime. What is granted
+is always what the reference would grant next, so a window delays units and changes no order: a unit that does not fit
+in a window is not overtaken in that queue.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from capacity_builders import a_group, a_queue
 from headgate.capacity.api.queue import read_queue
 from headgate.capacity.api.task import TaskInfo
-from headgate.capacity.names import GATE, MAX_PODS_WITHOUT_NODE
+from headgate.capacity.names import GATE, MAX_PODS_WITHOUT_NODE, WITHOUT_NODE_TIMEOUT
 from property.reference_queues import ROOT, Group, Pod
 from property.test_capacity import World
 
@@ -27,13 +28,18 @@ _GROUPS = ("g", "h", "i")
 class WindowWorld(World):
     """Queues have windows, and now and then a limit."""
 
+    def time_between_steps_s(self) -> float:
+        return float(self.draw(st.sampled_from([1, 1, 7, 30])))
+
     def plant(self, name: str, is_new: bool = False) -> None:
         window = self.draw(st.sampled_from([None, 1, 2, 3, 4]))
+        timeout = self.draw(st.sampled_from([None, "5s", "20s"]))
         wire = a_queue(
             name,
             cpu=self.draw(st.sampled_from([None, None, 6])) if name == "a1" else None,
             parent="" if name == ROOT else _PLACES[name],
-            annotations={} if window is None else {MAX_PODS_WITHOUT_NODE: str(window)},
+            annotations=({} if window is None else {MAX_PODS_WITHOUT_NODE: str(window)})
+            | ({} if timeout is None else {WITHOUT_NODE_TIMEOUT: timeout}),
         )
         self.wires[name] = wire
         self.slow.queues[name] = read_queue(wire)
@@ -43,9 +49,10 @@ class WindowWorld(World):
         if name in self.slow.groups:
             return
         queue, minimum = self.pick(_LEAVES), self.draw(st.integers(1, 4))
-        wire = a_group(name, queue, minimum, "Inqueue")
+        least = self.draw(st.sampled_from([None, minimum]))
+        wire = a_group(name, queue, minimum, "Inqueue", **({} if least is None else {"minResources": {"cpu": least}}))
         self.group_wires[name] = wire
-        self.slow.groups[name] = Group(queue, minimum, {}, 0.0, "Inqueue")
+        self.slow.groups[name] = Group(queue, minimum, {} if least is None else {"cpu": least * 1000}, 0.0, "Inqueue")
         self.each("group_applied", wire)
 
     def create(self) -> None:

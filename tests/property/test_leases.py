@@ -259,6 +259,8 @@ class LeaseWorld:
     def admit(self) -> None:
         self.engine.revoked_pods()
         grants = self.engine.admit(self.now_s, 100)
+        for uid in self.engine.promises_to_end():
+            self.engine.revocation_confirmed(uid)  # the scheduler has removed the stamp
         for uid in self.engine.revoked_pods():  # the gang has lost members
             assert self.pods[uid].task.group
             self.pods[uid].is_promised, self.pods[uid].began_s = False, None

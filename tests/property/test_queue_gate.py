@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from property.fake_api import SIZES
@@ -78,6 +78,13 @@ def begun() -> QueueSimulation:
     return simulation
 
 
+A_LARGER_MEMBER_IS_BEFORE_A_SMALLER_ONE: list[tuple[str, tuple[Any, ...]]] = [
+    ("create_gated", (name, cpu, "a1", "g2", "gated", 0)) for name, cpu in (("t", 1), ("v", 1), ("w", 2), ("u", 1))
+]
+"""The minimum of g2, t and v, leaves 1 cpu in a1: w does not fit, and u waits for its turn behind w."""
+
+
+@example(A_LARGER_MEMBER_IS_BEFORE_A_SMALLER_ONE)
 @settings(max_examples=150, deadline=None)
 @given(lives)
 def test_no_limit_is_broken_no_gate_is_removed_twice_and_no_pod_is_lost(
@@ -97,6 +104,30 @@ def test_no_limit_is_broken_no_gate_is_removed_twice_and_no_pod_is_lost(
     simulation.check_nobody_waits_behind_a_promise_of_lower_priority()
 
 
+def _gated(name: str, cpu: int, queue: str) -> tuple[str, tuple[Any, ...]]:
+    return ("create_gated", (name, cpu, queue, "", "gated", 0))
+
+
+CONFIRMED_BEFORE_THE_ATTEMPT: list[tuple[str, tuple[Any, ...]]] = [
+    _gated("u", 1, "a1"),
+    ("show", (("pods", 1),)),
+    ("step", (1,)),
+    ("put_node", ("n0",)),
+    _gated("s", 1, "a1"),
+    _gated("t", 3, "a2"),
+    ("show", (("pods", 1),)),
+    ("answer_lift", ((0, "truth"),)),
+    ("show", (("pods", 1),)),
+    ("step", (1,)),
+    ("answer_lift", ((0, "truth"),)),
+    ("show", (("nodes", 1),)),
+    ("answer_lift", ((0, "truth"),)),
+    ("later", (2.0,)),
+]
+"""The responses confirm the removals before the pods are tried, and the watch shows them later."""
+
+
+@example(CONFIRMED_BEFORE_THE_ATTEMPT)
 @settings(max_examples=150, deadline=None)
 @given(lives)
 def test_a_pod_is_unschedulable_only_if_it_does_not_fit_when_terminating_pods_are_gone(

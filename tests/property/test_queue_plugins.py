@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from property.fake_api import SIZES, uid_of
 from property.fake_api_with_queues import holds
@@ -72,6 +72,15 @@ def test_a_lapse_of_a_lease_releases_the_reservation(taken: list[tuple[str, tupl
     check_end(simulation)
 
 
+THREE_FAILURES_ONE_AFTER_THE_OTHER: list[tuple[str, tuple[Any, ...]]] = [
+    ("set_minimum", ("g2", 1)),
+    ("create_gated", ("t", 1, "a1", "g2", "gated", 0)),
+    ("create_gated", ("w", 1, "a1", "g2", "gated", 0)),
+]
+"""Each member is a unit: the plugin fails for t once, and then for w twice. Each failure holds the group for 300 s."""
+
+
+@example(THREE_FAILURES_ONE_AFTER_THE_OTHER)
 @settings(max_examples=150, deadline=None)
 @given(lives)
 def test_a_plugin_that_refuses_undoes_the_reservations_before_it_and_strands_no_pod(
@@ -79,11 +88,7 @@ def test_a_plugin_that_refuses_undoes_the_reservations_before_it_and_strands_no_
 ) -> None:
     simulation = RefusingQueueSimulation()
     run(simulation, taken)
-    simulation.settle()
-    simulation.later(301.0)  # a plugin that failed is asked again
-    simulation.settle()
-    simulation.later(301.0)
-    simulation.settle()
+    simulation.outlast_refusals()
     simulation.check_ledger()
     simulation.check_nobody_is_stranded()
     check_end(simulation)
@@ -95,11 +100,7 @@ def gate_simulation_at_rest(simulation: PluginGateSimulation, taken: list[tuple[
     for name, args in taken:
         take_gate_step(simulation, name, args)
         simulation.check_gates()
-    simulation.settle()
-    simulation.later(301.0)
-    simulation.settle()
-    simulation.later(301.0)
-    simulation.settle()
+    simulation.outlast_refusals()
     return simulation
 
 

@@ -24,7 +24,7 @@ from headgate.capacity.grants import grants, wait_reasons
 from headgate.capacity.grants.delayed_starts import DelayedStarts
 from headgate.capacity.grants.event_handlers import QueueEventHandlers
 from headgate.capacity.grants.grants import Grant
-from headgate.capacity.grants.leases import PromiseLeases
+from headgate.capacity.grants.leases import PromiseInfo, PromiseLeases
 from headgate.capacity.grants.plugin_admission import AdmissionUnit, QueuePlugins
 from headgate.capacity.grants.queue_cache import QueueCache
 from headgate.capacity.grants.remedies import (
@@ -51,6 +51,7 @@ __all__ = [
     "GrantedPodQueue",
     "MissingCapacity",
     "PreemptionPlan",
+    "PromiseInfo",
     "QueueEngine",
     "QueueLimits",
     "QueuePlugins",
@@ -177,14 +178,16 @@ class QueueEngine:
 
     def next_deadline_s(self) -> float | None:
         """When the next pod whose gate removal was refused waits for a grant again, a delayed start is overdue, a lease
-        ends, or the back-off after a lapse does, or plugins of other packages have to be called."""
-        admission = self._cache.admission
+        ends, or the back-off after a lapse does, a pod no longer counts in a window, or plugins of other packages have
+        to be called."""
+        admission, overdue_s = self._cache.admission, self._cache.windows.timeouts.next_deadline_s()
         found = (
             None if admission is None else admission.next_deadline_s(),
             self._cache.gate_retries.next_deadline_s(),
             self._delayed_starts.next_deadline_s(),
             self._leases.next_deadline_s(),
             self._cache.reviews.next_s(),
+            None if overdue_s is None else overdue_s + self._cache.clock_offset_s,
         )
         return min((each for each in found if each is not None), default=None)
 
@@ -250,6 +253,11 @@ class QueueEngine:
 
     def priority_class_removed(self, name: str) -> None:
         self._leases.remove_priority_class(name)
+
+    def find_promise(self, uid: str) -> PromiseInfo | None:
+        """The promise to a pod that has no node, as the API shows it."""
+        self._cache.process_changes()
+        return self._leases.find_promise(uid)
 
     def update_leases(self, now_s: float, time_of_day_s: float) -> None:
         """Apply the changes since the last call to the leases. ``time_of_day_s``: the seconds since 1970."""

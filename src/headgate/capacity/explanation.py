@@ -8,16 +8,27 @@ from lists of all objects. A pod that has a node, has ended, or belongs to anoth
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from headgate.capacity.engine import CapabilityGrowth, MissingCapacity, QueueEngine, QueueRemedy, QueueWait, WaitReason
-from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME
+from headgate.capacity.api.ignored_annotations import find_ignored_annotations
+from headgate.capacity.engine import (
+    CapabilityGrowth,
+    MissingCapacity,
+    PromiseInfo,
+    QueueEngine,
+    QueueRemedy,
+    QueueWait,
+    WaitReason,
+)
+from headgate.capacity.names import GATE, GROUP_NAMES, LEASE, MAX_PODS_WITHOUT_NODE, OPT_IN, QUEUE_NAME
 from headgate.kube import conditions
 from headgate.kube.resource_amounts import amount_text
 from headgate.kube.scheduling_gates import SCHEDULING_GATED, gate_names
+from headgate.kube.timestamps import format_time, human_duration, parse_micro_time
 
 JSONObject = Mapping[str, Any]
 """An API object, or a part of one, as decoded JSON."""
@@ -57,9 +68,9 @@ WAITS_FOR: Final = {
 _NEXT_STEPS: Final[Mapping[WaitReason, str]] = {
     WaitReason.FULL: "capacity for it has to become free in queue {blocker}",
     WaitReason.NOT_INQUEUE: "capacity for its group has to become free in queue {blocker}",
-    WaitReason.NO_QUEUE: "queue {queue} has to be created, or the pod has to be created again with another queue",
+    WaitReason.NO_QUEUE: "queue {queue} has to be created, or {queue_setting} has to name another queue",
     WaitReason.CLOSED: "queue {queue} has to be opened",
-    WaitReason.NOT_LEAF: "the pod has to be created again with a queue below {queue}, or those queues deleted",
+    WaitReason.NOT_LEAF: "{queue_setting} has to name a queue below {queue}, or those queues have to be deleted",
     WaitReason.INVALID: "that error has to be fixed; no other problem of the pod is known",
     WaitReason.NOT_SUPPORTED: "that field of its PodGroup has to be changed or removed",
     WaitReason.PLUGIN: "what that plugin waits for has to happen",
@@ -82,8 +93,9 @@ _NEXT_STEPS: Final[Mapping[WaitReason, str]] = {
         "pods in queue {queue} have to end, its capability has to grow, or a node that fits has to be added"
     ),
     WaitReason.WINDOW_FULL: (
-        "pods of queue {blocker} that wait for a node have to get one, or its annotation "
-        "headgate.dev/max-pods-without-node has to grow"
+        "pods of queue {blocker} that wait for a node have to get one or to wait longer than its annotation "
+        "headgate.dev/without-node-timeout says (default 10m), or its annotation headgate.dev/max-pods-without-node "
+        "has to grow"
     ),
     WaitReason.BEHIND_FIRST: (
         "the first in line of queue {queue} has to start, or another dequeue strategy has to be set for the queue "
@@ -128,7 +140,9 @@ class PodHold(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class PodExplanation(msgspec.Struct, frozen=True):
     """``state``: waiting, placed (on a node), leaving (terminating), ended, or foreign (it belongs to another
-    scheduler). ``next``: what has to happen next, one sentence for each hold that needs an action."""
+    scheduler). ``next``: what has to happen next, one sentence for each hold that needs an action. ``promised_at``:
+    when its queue promised its capacity, if it has no node yet; ``lease``: how long that promise lasts. ``ignored``:
+    annotations that have no effect because of their values."""
 
     namespace: str
     name: str
@@ -143,6 +157,9 @@ class PodExplanation(msgspec.Struct, frozen=True):
     requests: Mapping[str, str] = {}
     holds: tuple[PodHold, ...] = ()
     next: tuple[str, ...] = ()
+    promised_at: str = ""
+    lease: str = ""
+    ignored: tuple[str, ...] = ()
 
 
 def explain(
@@ -174,6 +191,10 @@ def explain(
     )
     if state not in ("waiting", "foreign"):
         return explanation
+    explanation = msgspec.structs.replace(explanation, ignored=tuple(find_ignored_annotations(annotations)))
+    promise = queues.find_promise(uid) if queues is not None and state == "waiting" else None
+    if promise is not None:
+        explanation = msgspec.structs.replace(explanation, promised_at=promise.at, lease=_lease_text(promise))
     found = list(_holds(pod, explanation, queues, gates))
     holds = tuple(hold for hold, _ in found)
     if state == "foreign" and any(hold.kind == "gate" for hold in holds):
@@ -202,6 +223,27 @@ def _state_and_summary(
             f"its scheduler is {scheduler}, which does not use queues; queues are for {', '.join(served)}",
         )
     return "waiting", ""
+
+
+def _lease_text(promise: PromiseInfo) -> str:
+    """How long the promise lasts. Whether the scheduler has leases, and what renewed this one, is not in the API."""
+    source = f"annotation {LEASE} of its {promise.lease_source}"
+    source = (source if promise.lease_source != "pod" else f"annotation {LEASE}") if promise.lease_source else "default"
+    text = f"its lease lasts {human_duration(promise.lease_s)} ({source})" if promise.lease_s < math.inf else ""
+    at_us = parse_micro_time(promise.at)
+    if promise.is_committed:
+        text = "it never lapses, because another scheduler may bind the pod at any time"
+    elif not text:
+        text = f"it never lapses ({source})"
+    elif isinstance(at_us, int):
+        text += (
+            f": with the feature gate ReservationLease the promise lapses at "
+            f"{format_time(at_us / 1_000_000 + promise.lease_s)} at the earliest, and later if a node is being added "
+            "or the scheduler was restarted"
+        )
+    for name in promise.not_counted_in:
+        text += f"; the pod no longer counts in the annotation {MAX_PODS_WITHOUT_NODE} of queue {name}"
+    return text
 
 
 def _summary(holds: Sequence[PodHold]) -> str:
@@ -293,8 +335,14 @@ def _next_step(wait: QueueWait, explanation: PodExplanation, position: int | Non
     if remedy is not None:
         before = f"; {position} before it in queue {wait.queue} come first" if position else ""
         return remedy_text(remedy, explanation.group) + before
+    # Both may be changed while the pod waits.
+    setting = f"spec.queue of PodGroup {explanation.group}" if explanation.group else f"the annotation {QUEUE_NAME}"
     text = _NEXT_STEPS[wait.why].format(
-        queue=wait.queue, blocker=wait.blocker, opt_in=OPT_IN, scheduler=explanation.scheduler
+        queue=wait.queue,
+        blocker=wait.blocker,
+        opt_in=OPT_IN,
+        scheduler=explanation.scheduler,
+        queue_setting=setting,
     )
     return f"{position} before it in queue {wait.queue} come first; then {text}" if position else text
 

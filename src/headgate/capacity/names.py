@@ -39,6 +39,8 @@ LAPSED: Final = "headgate.dev/lapsed"
 MAX_PODS_WITHOUT_NODE: Final = "headgate.dev/max-pods-without-node"
 """On a queue: how many pods of this queue and all queues below it may have a promise and no node at the same time. On
 the queue ``root`` it limits all queues together."""
+WITHOUT_NODE_TIMEOUT: Final = "headgate.dev/without-node-timeout"
+"""On a queue with ``MAX_PODS_WITHOUT_NODE``: how long a pod counts in that limit."""
 
 DEQUEUE_STRATEGY: Final = "headgate.dev/dequeue-strategy"
 """On a queue: which units may pass the first in line (``capacity/grants/head_of_line.py``). It takes precedence over

@@ -234,7 +234,9 @@ class SchedulingAttempts:
         too_early = awaits_victims or (is_deferrable and self._queue_admission.defer_condition(pod, message, reason))
         is_nominated = self._queue.nominator.node_of(pod.uid) is not None
         self._queue_admission.set_unplaceable(pod, is_shortage and not awaits_victims and not is_nominated)
-        effects = self._conditions.failed(pod, message, reason, nominated_node=nominated_node, too_early=too_early)
+        # The response may have confirmed the removal of the gate before the watch shows it.
+        ungated = self._queue_admission.with_confirmed_removal(pod)
+        effects = self._conditions.failed(ungated, message, reason, nominated_node=nominated_node, too_early=too_early)
         return [*effects, pod_conditions.failed_event(pod, message)]
 
     def run_steps(self, steps: Iterable[Step], now_s: float) -> list[Effect]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ from capacity_builders import Queues, a_group, a_queue, a_task, stamped
 from headgate.capacity.api.lease import Lapse
 from headgate.capacity.conf import DEFAULTS
 from headgate.capacity.explanation import PodExplanation, PodGate, explain
-from headgate.capacity.names import DEQUEUE_STRATEGY, GATE, GROUP_NAMES, MAX_PODS_WITHOUT_NODE, OPT_IN
+from headgate.capacity.names import DEQUEUE_STRATEGY, GATE, GROUP_NAMES, LEASE, MAX_PODS_WITHOUT_NODE, OPT_IN
 
 Wire = dict[str, Any]
 FOREIGN = "example.com/approval"
@@ -101,9 +102,12 @@ def test_a_pod_that_did_not_opt_in_and_fits_nowhere_waits_for_a_node_not_for_its
 
 
 REASONS = {
-    "QueueNotFound": (a_task("p", queue="gone"), "queue gone has to be created"),
+    "QueueNotFound": (
+        a_task("p", queue="gone"),
+        "queue gone has to be created, or the annotation scheduling.volcano.sh/queue-name has to name another queue",
+    ),
     "QueueClosed": (a_task("p", queue="shut"), "queue shut has to be opened"),
-    "QueueNotLeaf": (a_task("p", queue="eng"), "created again with a queue below eng"),
+    "QueueNotLeaf": (a_task("p", queue="eng"), "queue-name has to name a queue below eng"),
     "QueueInvalid": (a_task("p", queue="lost"), "that error has to be fixed"),
     "PodGroupNotFound": (a_task("p", group="absent"), "its PodGroup has to be created"),
     "NotEnoughTasks": (a_task("p", group="pair"), "more pods of its group"),
@@ -411,7 +415,8 @@ def test_a_full_window_is_explained_with_its_annotation() -> None:
     explanation = explained(queues, a_pod("wait", GATE))
     assert explanation.holds[0].why == "TooManyPodsWithoutNode"
     assert explanation.next == (
-        "pods of queue q that wait for a node have to get one, or its annotation headgate.dev/max-pods-without-node "
+        "pods of queue q that wait for a node have to get one or to wait longer than its annotation "
+        "headgate.dev/without-node-timeout says (default 10m), or its annotation headgate.dev/max-pods-without-node "
         "has to grow",
     )
 
@@ -424,3 +429,63 @@ def test_a_lapsed_promise_is_explained_with_the_time_at_which_the_pod_asks_again
     assert explanation.holds[0].why == "ReservationLapsed"
     assert explanation.holds[0].text.endswith("it asks its queue again at 2026-01-09T23:07:40Z")
     assert explanation.next[0].endswith("it asks queue q again by itself")
+
+
+def test_a_promise_is_explained_with_its_time_and_the_end_of_its_lease() -> None:
+    queue = a_queue("q", annotations={LEASE: "20m"})
+    queues = Queues(queue, stamped(a_task("p", queue="q"), "q", "2026-01-01T00:00:00.000000Z"))
+    explanation = explained(queues, a_pod("p"))
+    assert explanation.promised_at == "2026-01-01T00:00:00.000000Z"
+    assert explanation.lease == (
+        "its lease lasts 20m (annotation headgate.dev/reservation-lease of its queue q): with the feature gate "
+        "ReservationLease the promise lapses at 2026-01-01T00:20:00Z at the earliest, and later if a node is being "
+        "added or the scheduler was restarted"
+    )
+
+
+def test_the_source_of_the_lease_is_named() -> None:
+    task = stamped(a_task("p", queue="q", priority_class="quick"), "q")
+    queues = Queues(a_queue("q"), task)
+    assert explained(queues, a_pod("p")).lease.startswith("its lease lasts 10m (default): ")
+    queues.engine.priority_class_applied({"metadata": {"name": "quick", "annotations": {LEASE: "60s"}}})
+    assert "lasts 60s (annotation headgate.dev/reservation-lease of its PriorityClass quick): " in (
+        explained(queues, a_pod("p")).lease
+    )
+    queues.apply(msgspec.structs.replace(task, lease_s=math.inf))
+    assert explained(queues, a_pod("p")).lease == "it never lapses (annotation headgate.dev/reservation-lease)"
+    queues.engine.commit("u-p")
+    assert explained(queues, a_pod("p")).lease == (
+        "it never lapses, because another scheduler may bind the pod at any time"
+    )
+
+
+def test_a_pod_that_no_longer_counts_in_a_window_says_so() -> None:
+    root = a_queue("root", annotations={MAX_PODS_WITHOUT_NODE: "1"})
+    queues = Queues(root, a_queue("q"), stamped(a_task("p", queue="q"), "q", "1970-01-01T00:00:00.000000Z"))
+    queues.engine.set_time_of_day(1_000_000.0)
+    assert explained(queues, a_pod("p")).lease.endswith(
+        "; the pod no longer counts in the annotation headgate.dev/max-pods-without-node of queue root"
+    )
+
+
+def test_a_pod_without_a_promise_has_no_lease() -> None:
+    explanation = explained(Queues(a_queue("q"), a_task("p", queue="q")), a_pod("p", GATE))
+    assert (explanation.promised_at, explanation.lease) == ("", "")
+
+
+def test_annotations_without_effect_are_explained() -> None:
+    pod = a_pod("p", GATE)
+    pod["metadata"]["annotations"] |= {LEASE: "soon"}
+    assert explained(Queues(a_queue("q"), a_task("p", queue="q")), pod).ignored == (
+        "metadata.annotations[headgate.dev/reservation-lease]: 'soon' is neither a duration above 0, such as 10m, nor "
+        "never; it is ignored",
+    )
+
+
+def test_the_queue_of_a_group_is_changed_in_its_podgroup() -> None:
+    pod = a_pod("p", GATE)
+    pod["metadata"]["annotations"] |= {GROUP_NAMES[0]: "g"}
+    queues = Queues(a_group("g", "gone"), a_task("p", group="g"))
+    assert explained(queues, pod).next == (
+        "queue gone has to be created, or spec.queue of PodGroup g has to name another queue",
+    )

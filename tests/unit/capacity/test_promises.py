@@ -90,6 +90,14 @@ def test_the_promises_of_a_gangs_minimum_are_kept_or_taken_back_as_one() -> None
     assert queues.admit() == ["1-h", "3-h"]
 
 
+def test_a_resized_member_belongs_to_the_minimum_of_its_gang_when_a_limit_is_lowered() -> None:
+    members = [a_task(f"g{number}", group="g") for number in range(3)]
+    queues = Queues(a_queue("q", cpu=3), a_group("g", "q", 3), *(stamped(each, "q", at(1)) for each in members))
+    queues.apply(msgspec.structs.replace(stamped(members[2], "q", at(1)), requests={"cpu": 2000}))
+    queues.apply(a_queue("q", cpu=2))
+    assert [queues.wait_reason(f"g{number}") for number in range(3)] == [WaitReason.LOST_TURN] * 3
+
+
 def test_pods_on_nodes_keep_their_shares_and_promises_beside_them_are_taken_back() -> None:
     queues = Queues(a_queue("q", cpu=4), a_task("running", "3", queue="q", node_name="n1", gates=()))
     queues.apply(stamped(a_task("promised", "1", queue="q"), "q", at(1)))

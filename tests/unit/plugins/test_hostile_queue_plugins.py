@@ -523,10 +523,13 @@ def checked(tmp_path: Path, text: str) -> tuple[int, str]:
 def test_a_tier_may_name_a_queue_plugin_and_the_check_prints_its_points(tmp_path: Path) -> None:
     code, printed = checked(tmp_path, CONF.format("Seats", "{rows: 3}"))
     assert code == 0
-    assert "  queueAdmission Seats\n" in printed
-    assert "  queueOrder     Seats\n" in printed
-    assert "  queueReserve   -\n" in printed
-    assert "  jobOrder    Seats\n" in printed
+    rows = [line.split() for line in printed.splitlines() if line.startswith("  ")]
+    assert ["queueAdmission", "Seats"] in rows
+    assert ["queueOrder", "capacity"] in rows, "the order of queues"
+    assert ["queueOrder", "of", "units", "Seats"] in rows, "the order of units in a queue"
+    assert ["queueReserve", "-"] in rows
+    assert ["jobOrder", "Seats"] in rows
+    assert sum(row[0] == "queueOrder" and row[1] != "of" for row in rows) == 1
 
 
 @pytest.mark.usefixtures("installed")

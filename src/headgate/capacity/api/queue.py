@@ -11,11 +11,12 @@ from typing import Any, Final
 
 import msgspec
 
+from headgate.capacity.api.ignored_annotations import find_ignored_lease
 from headgate.capacity.api.lease import read_lease_s
-from headgate.capacity.names import DEQUEUE_STRATEGY, LEASE, MAX_PODS_WITHOUT_NODE, ROOT
+from headgate.capacity.names import DEQUEUE_STRATEGY, LEASE, MAX_PODS_WITHOUT_NODE, ROOT, WITHOUT_NODE_TIMEOUT
 from headgate.kube.lenient_reader import find_integer, find_object, find_text
 from headgate.kube.resource_amounts import is_requestable, read_amounts
-from headgate.kube.timestamps import parse_time
+from headgate.kube.timestamps import parse_duration, parse_time
 
 OPEN: Final = "Open"
 FIFO: Final = "fifo"
@@ -24,6 +25,8 @@ TRAVERSE: Final = "traverse"
 STRATEGIES: Final = (FIFO, BACKFILL, TRAVERSE)
 """Which units may pass the first in line: none, those that do not delay it, or all that fit."""
 _MAX_DIGITS: Final = 9
+_NS: Final = 1e-9
+DEFAULT_WITHOUT_NODE_TIMEOUT_S: Final = 600.0
 Amounts = Mapping[str, int]
 
 
@@ -32,9 +35,10 @@ class Queue(msgspec.Struct, frozen=True):
     ``uncounted``: other resources that the spec names (``pods``, ``requests.cpu``), each with the field that names it
     (``capability``); Volcano does not count them either. ``parent`` is empty for the root only.
     ``max_pods_without_node``: how many pods in and below the queue may have a promise and no node; None: no limit.
-    ``lease_s``: the time of leases (``lease.py``); None if the queue sets none. ``dequeue_strategy``: one of
-    ``STRATEGIES``; empty if the queue sets none, and then its nearest ancestor with one decides. ``problem``: why the
-    object is invalid; empty for a valid one."""
+    ``without_node_timeout_s``: how long a pod counts in that limit. ``lease_s``: the time of leases (``lease.py``);
+    None if the queue sets none. ``dequeue_strategy``: one of ``STRATEGIES``; empty if the queue sets none, and then its
+    nearest ancestor with one decides. ``problem``: why the object is invalid; empty for a valid one. ``ignored``: an
+    annotation that has no effect because of its value."""
 
     name: str
     parent: str = ROOT
@@ -49,8 +53,10 @@ class Queue(msgspec.Struct, frozen=True):
     problem: str = ""
     uncounted: tuple[tuple[str, str], ...] = ()
     max_pods_without_node: int | None = None
+    without_node_timeout_s: float = DEFAULT_WITHOUT_NODE_TIMEOUT_S
     lease_s: float | None = None
     dequeue_strategy: str = ""
+    ignored: str = ""
 
 
 def read_queue(obj: Mapping[str, Any]) -> Queue:
@@ -71,9 +77,9 @@ def read_queue(obj: Mapping[str, Any]) -> Queue:
         amounts[path] = {resource: amount for resource, amount in named.items() if is_requestable(resource)}
         uncounted += [(path, resource) for resource in sorted(named) if resource not in amounts[path]]
     parent = find_text(spec, "parent") or ROOT
-    max_pods = _read_max_pods(metadata)
+    max_pods, timeout_s = _read_max_pods(metadata), _read_timeout_s(metadata)
     lease_s = read_lease_s(find_object(metadata, "annotations").get(LEASE))
-    problem = problem or (max_pods if isinstance(max_pods, str) else "")
+    problem = problem or next((each for each in (max_pods, timeout_s) if isinstance(each, str)), "")
     strategy, strategy_problem = _read_strategy(metadata, spec)
     return Queue(
         name=name,
@@ -87,8 +93,10 @@ def read_queue(obj: Mapping[str, Any]) -> Queue:
         problem=problem or strategy_problem,
         uncounted=tuple(uncounted),
         max_pods_without_node=None if isinstance(max_pods, str) else max_pods,
+        without_node_timeout_s=DEFAULT_WITHOUT_NODE_TIMEOUT_S if isinstance(timeout_s, str) else timeout_s,
         lease_s=None if isinstance(lease_s, str) else lease_s,
         dequeue_strategy=strategy,
+        ignored="; ".join(find_ignored_lease(find_object(metadata, "annotations"))),
     )
 
 
@@ -110,7 +118,18 @@ def _read_max_pods(metadata: Mapping[str, Any]) -> int | str | None:
         return None
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS and int(value):
         return int(value)
-    return f"metadata.annotations[{MAX_PODS_WITHOUT_NODE}]: must be a whole number, 1 or more"
+    return f"metadata.annotations[{MAX_PODS_WITHOUT_NODE}]: must be a whole number from 1 to {10**_MAX_DIGITS - 1}"
+
+
+def _read_timeout_s(metadata: Mapping[str, Any]) -> float | str:
+    """How long a pod counts in the limit of pods without a node, or why the annotation is invalid."""
+    value = find_object(metadata, "annotations").get(WITHOUT_NODE_TIMEOUT)
+    if value is None:
+        return DEFAULT_WITHOUT_NODE_TIMEOUT_S
+    nanoseconds = parse_duration(value) if isinstance(value, str) else ""
+    if isinstance(nanoseconds, str) or nanoseconds <= 0:
+        return f"metadata.annotations[{WITHOUT_NODE_TIMEOUT}]: must be a duration above 0, such as 10m"
+    return nanoseconds * _NS
 
 
 def read_created_s(metadata: Mapping[str, Any]) -> float:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from headgate.capacity.cache.ledger import Ledger
-from headgate.capacity.cache.pod_record import AllocationState, PodRecord
+from headgate.capacity.cache.pod_record import PROMISED, PodRecord
 from headgate.capacity.cache.queue_tree import QueueTree
 
 _AgeKey = tuple[str, str, str]
@@ -119,8 +119,8 @@ def _units(records: Iterable[PodRecord]) -> Iterator[tuple[_AgeKey, list[PodReco
     for members in gangs.values():
         members.sort(key=age_key)
         gang = members[0].gang
-        held_or_succeeded = 0 if gang is None else gang.ready - gang.counts.get(AllocationState.RESERVED, 0)
-        unit_size = 0 if gang is None else max(gang.minimum - held_or_succeeded, 0)
+        placed_or_succeeded = 0 if gang is None else gang.ready - sum(gang.counts.get(each, 0) for each in PROMISED)
+        unit_size = 0 if gang is None else max(gang.minimum - placed_or_succeeded, 0)
         if unit_size:
             yield age_key(members[0]), members[:unit_size]
         for record in members[unit_size:]:

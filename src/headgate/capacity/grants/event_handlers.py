@@ -52,6 +52,7 @@ class QueueEventHandlers:
             tree_queue = cache.tree.queues.get(name)
             cache.ledger.set_path(name, cache.tree.path(name))
             cache.run_times.set_path(name, cache.tree.path(name))
+            cache.windows.timeouts.queue_changed(name)
             cache.queue_applied(name)
             cache.mark_gangs_in(name)
             if cache.conf.has_leases:

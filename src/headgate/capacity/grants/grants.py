@@ -27,13 +27,14 @@ def admit(cache: QueueCache, now_s: float, max_pods: int, time_of_day_s: float |
     """Run the admission step and return the grants: for up to ``max_pods`` pods; the last gang may exceed this
     number. ``time_of_day_s``: the seconds since 1970; without it, ``now_s``."""
     set_time_of_day(cache, now_s if time_of_day_s is None else time_of_day_s)
+    cache.clock_offset_s = now_s - cache.time_of_day_s
     cache.reviews.begin_step(now_s, cache.time_of_day_s)
     _retry_refused_removals(cache, now_s)
     cache.process_changes()
     if cache.admission is not None:
         cache.admission.begin_step(cache, now_s, cache.time_of_day_s)
     _revoke_excess(cache)
-    at = format_micro_time(now_s)
+    at = format_micro_time(max(now_s, cache.time_of_day_s))  # a dry run passes a ``now_s`` after all real times
     granted: list[Grant] = []
     while True:
         if cache.order.enqueues:
@@ -75,8 +76,10 @@ def _grant_units(cache: QueueCache, at: str, max_pods: int) -> list[Grant]:
 
 
 def set_time_of_day(cache: QueueCache, time_of_day_s: float) -> None:
-    """Set the seconds since 1970, by which pods end, and units have waited for their time."""
+    """Set the seconds since 1970, by which pods end, units have waited for their time, and pods are overdue in
+    windows."""
     cache.time_of_day_s = time_of_day_s
+    cache.windows.timeouts.update(time_of_day_s)
     for queue in cache.overdue_units.update(time_of_day_s):
         cache.drop_protected_unit(queue)
 

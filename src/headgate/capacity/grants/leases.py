@@ -16,6 +16,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
+
 from headgate.capacity.api.lease import BACKOFF, DEFAULT_LEASE_S, Lapse, read_lease_s
 from headgate.capacity.cache.gang import Gang
 from headgate.capacity.cache.pod_record import PROMISED, AllocationState, PodRecord
@@ -23,6 +25,19 @@ from headgate.capacity.grants.queue_cache import QueueCache
 from headgate.capacity.names import LEASE
 from headgate.kube.lenient_reader import find_object, find_text
 from headgate.waiting.heap import DeadlineHeap
+
+
+class PromiseInfo(msgspec.Struct, frozen=True):
+    """A promise to a pod without a node. ``at``: when it was made, as an API timestamp. ``lease_s``: the time of its
+    lease; infinite if it never lapses. ``lease_source``: the object that sets that time; empty for the default.
+    ``is_committed``: another scheduler may bind the pod, so that the promise has no lease. ``not_counted_in``: the
+    queues in whose windows the pod no longer counts."""
+
+    at: str
+    lease_s: float
+    lease_source: str = ""
+    is_committed: bool = False
+    not_counted_in: tuple[str, ...] = ()
 
 
 class PromiseLeases:
@@ -61,16 +76,29 @@ class PromiseLeases:
     def lease_s(self, record: PodRecord) -> float:
         """The time of a lease: the pod's, that of its PriorityClass, that of its queue or the nearest ancestor, or the
         default."""
+        return self._time_and_source(record)[0]
+
+    def _time_and_source(self, record: PodRecord) -> tuple[float, str]:
+        """The time of a lease, and the object that sets it; empty for the default."""
         if record.task.lease_s is not None:
-            return record.task.lease_s
+            return record.task.lease_s, "pod"
         of_class = self._class_leases_s.get(record.task.priority_class)
         if of_class is not None:
-            return of_class
+            return of_class, f"PriorityClass {record.task.priority_class}"
         for name in self._cache.tree.path(record.queue):
             tree_queue = self._cache.tree.queues.get(name)
             if tree_queue is not None and tree_queue.spec.lease_s is not None:
-                return tree_queue.spec.lease_s
-        return DEFAULT_LEASE_S
+                return tree_queue.spec.lease_s, f"queue {name}"
+        return DEFAULT_LEASE_S, ""
+
+    def find_promise(self, uid: str) -> PromiseInfo | None:
+        """The promise to a pod that has no node."""
+        record = self._cache.records.get(uid)
+        if record is None or record.state not in PROMISED or not record.is_stamped:
+            return None
+        lease_s, source = self._time_and_source(record)
+        overdue = tuple(self._cache.windows.timeouts.overdue_in(uid))
+        return PromiseInfo(record.promised_at, lease_s, source, record.is_committed, overdue)
 
     def update(self, now_s: float, time_of_day_s: float) -> None:
         """Begin the leases of new promises, end those of promises that are gone, and make lapsed pods whose back-off is

@@ -86,6 +86,9 @@ class QueueCache:
         self.run_times = RunTimes()
         self.forecaster = StartForecaster(self.tree, self.ledger, self.run_times)
         self.time_of_day_s = 0.0  # at the last admission step, in seconds since 1970
+        self.clock_offset_s = (
+            0.0  # what the caller's clock showed more than the time of day, at the last admission step
+        )
         # The units that wait for a grant, and the groups that wait for the enqueue action, each in queue order.
         view = order, self.tree, self.ledger, self.windows, self.held_units
         self.grant_index = AdmissionIndex(GrantView(*view), self.ask_of_unit)
@@ -149,6 +152,7 @@ class QueueCache:
             if record.is_in_window:
                 record.is_in_window = False
                 self.ledger.change(record.queue, LedgerColumn.WITHOUT_NODE, _ONE_POD, -1)
+                self.windows.timeouts.remove(record)
         elif state is AllocationState.ALLOCATED:
             self._remove_by_queue(record, self.on_nodes, self.priorities_on_nodes)
         elif state is AllocationState.GATE_REMOVAL_REFUSED:
@@ -219,6 +223,7 @@ class QueueCache:
             record.is_in_window = state is AllocationState.RESERVED and not record.is_tentative
             if record.is_in_window:
                 self.ledger.change(record.queue, LedgerColumn.WITHOUT_NODE, _ONE_POD, +1)
+                self.windows.timeouts.add(record)
             if record.has_revocable_promise:
                 self._add_by_queue(record, self.revocable_promises, self.revocable_priorities)
             if state is AllocationState.RESIZED:
@@ -550,8 +555,8 @@ class QueueCache:
             return
         if unit:
             records = [self.records[uid] for uid in unit]
-            ask = with_window(with_run_time(self.sum_requests(unit), records), self.count_in_window(records))
-            ask = with_set_aside(ask, gang.ledger_amounts[1])
+            ask = with_set_aside(with_run_time(self.sum_requests(unit), records), gang.ledger_amounts[1])
+            ask = with_window(ask, self.count_in_window(records))
             gang.grant_request = GrantRequest(gang.queue, ask, unit)
             self.grant_index.put(gang.queue, gang.key, gang.grant_request.ask, key)
             self._gang_waits(gang, key)

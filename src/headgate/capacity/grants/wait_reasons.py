@@ -21,7 +21,7 @@ from headgate.capacity.ordering.grant_windows import pods_in_window, with_window
 from headgate.capacity.ordering.queue_views import ENQUEUE_CHECK
 from headgate.capacity.queue_wait import QueueShortage, QueueWait, WaitReason, queue_wait
 from headgate.kube.resource_amounts import amount_text
-from headgate.kube.timestamps import format_time
+from headgate.kube.timestamps import format_time, human_duration
 
 
 def find_wait_reason(cache: QueueCache, record: PodRecord) -> QueueWait | None:
@@ -252,17 +252,28 @@ def _window_wait(cache: QueueCache, queue: str, pod_count: int) -> QueueWait | N
     """The wait of a unit for a window that does not allow this number of pods more now; None if all windows do."""
     full = cache.windows.find_full(queue, pod_count)
     if full is not None:
-        count, limit = cache.ledger.account(full).pods_without_node, cache.windows.limit(full)
-        text = (
-            f"queue {queue} has capacity for it; {count} pods of queue {full} wait for a node, and at most {limit} may "
-            f"(annotation {MAX_PODS_WITHOUT_NODE})"
-        )
+        text = f"queue {queue} has capacity for it; {_full_window_text(cache, full, pod_count)}"
         return queue_wait(WaitReason.WINDOW_FULL, queue, text, QueueShortage(full, "", 0, 0, 0))
     for name in cache.tree.path(queue) if pod_count else ():
         if not cache.windows.is_open(name):
             text = f"queue {queue} has capacity for it; a group before it waits until fewer pods of queue {name} wait"
             return queue_wait(WaitReason.WINDOW_FULL, queue, f"{text} for a node", QueueShortage(name, "", 0, 0, 0))
     return None
+
+
+def _full_window_text(cache: QueueCache, full: str, pod_count: int) -> str:
+    """Why the window of the queue ``full`` does not allow this number of pods more."""
+    windows = cache.windows
+    count, limit, time = windows.count(full), windows.limit(full) or 0, human_duration(windows.timeout_s(full))
+    waiting = f"{count} {'pod' if count == 1 else 'pods'} of queue {full}"
+    waiting += f" {'was' if count == 1 else 'were'} admitted in the last {time} and {'has' if count == 1 else 'have'}"
+    if pod_count > limit:
+        return (
+            f"its group of {pod_count} pods is larger than the limit of {limit} pods without a node of queue {full} "
+            f"(annotation {MAX_PODS_WITHOUT_NODE}), so it is admitted when no other pod counts there: {waiting} no node"
+        )
+    together = f", and its group needs {pod_count} more together" if pod_count > 1 else ""
+    return f"{waiting} no node{together}; at most {limit} may wait for one (annotation {MAX_PODS_WITHOUT_NODE})"
 
 
 def revocation_text(cache: QueueCache, record: PodRecord) -> str:

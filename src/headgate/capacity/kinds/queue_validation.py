@@ -13,7 +13,15 @@ from headgate.capacity.api.lease import read_lease_s
 from headgate.capacity.api.queue import Queue, read_queue
 from headgate.capacity.kinds import queue_rules
 from headgate.capacity.kinds.queue_rules import QueueLister, QueueProblem, amounts_of, field
-from headgate.capacity.names import DEFAULT, LEASE, MAX_DEPTH, ROOT, STATE
+from headgate.capacity.names import (
+    DEFAULT,
+    LEASE,
+    MAX_DEPTH,
+    MAX_PODS_WITHOUT_NODE,
+    ROOT,
+    STATE,
+    WITHOUT_NODE_TIMEOUT,
+)
 from headgate.kube.lenient_reader import find_object
 from headgate.kube.resource_amounts import PODS, amount_text
 
@@ -52,11 +60,24 @@ def queue_warnings(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> lis
         for resource, amount in sorted(queue.capability.items())
         if not amount and before.capability.get(resource) != 0
     ]
-    return zeros + [
-        f"{field(kind, resource)}: {_why_uncounted(resource)}"
-        for kind, resource in queue.uncounted
-        if (kind, resource) not in before.uncounted
+    unused = [
+        f"metadata.annotations[{WITHOUT_NODE_TIMEOUT}]: it has no effect without the annotation "
+        f"{MAX_PODS_WITHOUT_NODE} on the same queue"
     ]
+    return (
+        (unused if _has_unused_timeout(new) and not _has_unused_timeout(old or {}) else [])
+        + zeros
+        + [
+            f"{field(kind, resource)}: {_why_uncounted(resource)}"
+            for kind, resource in queue.uncounted
+            if (kind, resource) not in before.uncounted
+        ]
+    )
+
+
+def _has_unused_timeout(obj: Mapping[str, Any]) -> bool:
+    annotations = find_object(obj, "metadata", "annotations")
+    return WITHOUT_NODE_TIMEOUT in annotations and MAX_PODS_WITHOUT_NODE not in annotations
 
 
 def _why_uncounted(resource: str) -> str:

@@ -22,9 +22,10 @@ from headgate.scheduling.framework.cluster_events import ClusterEvent
 
 
 def task_of(pod: PodInfo, *, enabled: bool = True) -> TaskInfo:
-    """``enabled``: the feature gate QueueAllocationGate. If it is off, no pod counts as opted in, and a queue gate that
-    a pod still has does not hold the pod."""
+    """``enabled``: the feature gate QueueAllocationGate. If it is off, no pod counts as opted in, and the queue gate of
+    a pod that opted in does not hold the pod, because it is removed. Other pods keep their gate, and wait behind it."""
     fields = read_annotations(pod.annotations, pod.uid)
+    is_gate_removed = not enabled and fields.opted_in
     return TaskInfo(
         uid=pod.uid,
         namespace=pod.namespace,
@@ -37,7 +38,7 @@ def task_of(pod: PodInfo, *, enabled: bool = True) -> TaskInfo:
         role=fields.role,
         opted_in=fields.opted_in and enabled,
         preemptable=fields.preemptable,
-        gates=pod.gates if enabled else tuple(each for each in pod.gates if each != GATE),
+        gates=tuple(each for each in pod.gates if each != GATE) if is_gate_removed else pod.gates,
         stamp=fields.stamp,
         node_name=pod.node_name,
         is_terminal_or_terminating=pod.deleting or pod.terminal,

@@ -344,14 +344,11 @@ class QueueAdmission:
             and queued.state not in IN_FLIGHT
         ):
             reason, message = deferred
-            yield from self._conditions.failed(self._ungated(queued.pod), message, reason)
+            yield from self._conditions.failed(_ungated(queued.pod), message, reason)
 
-    def _ungated(self, pod: PodInfo) -> PodInfo:
-        """The pod as the watch will show it."""
-        if GATE not in pod.gates:
-            return pod
-        other_gates = tuple(each for each in pod.gates if each != GATE)
-        return msgspec.structs.replace(pod, gates=other_gates, generation=pod.generation + 1)
+    def with_confirmed_removal(self, pod: PodInfo) -> PodInfo:
+        """The pod as the watch will show it: without the queue gate, if a response has confirmed its removal."""
+        return _ungated(pod) if self._gate_removals.is_confirmed(pod.uid) else pod
 
     # Reads
 
@@ -418,3 +415,11 @@ class QueueAdmission:
         elif wait_reason.why is WaitReason.PLUGIN or self._opted_in(pod):
             reason = conditions.WAITING_FOR_QUEUE
         yield from self._conditions.waiting(pod, reason, wait_reason.message)
+
+
+def _ungated(pod: PodInfo) -> PodInfo:
+    """The pod after the removal of the queue gate."""
+    if GATE not in pod.gates:
+        return pod
+    other_gates = tuple(each for each in pod.gates if each != GATE)
+    return msgspec.structs.replace(pod, gates=other_gates, generation=pod.generation + 1)

@@ -13,6 +13,7 @@ from headgate.capacity.names import (
     DEQUEUE_STRATEGY,
     GATE,
     GROUP_NAMES,
+    LEASE,
     MAX_PODS_WITHOUT_NODE,
     OPT_IN,
     POD_GROUPS,
@@ -152,11 +153,29 @@ def test_a_window_limits_how_many_gates_are_removed_before_pods_have_nodes() -> 
     for number in range(4):
         world.pod(f"p{number}")
     assert world.ungated() == ["p0", "p1"]
-    assert world.ungated(later_s=100_000) == []
+    assert world.ungated(later_s=599) == []
     world.restart()
     assert world.ungated() == []
     world.bind("p0")
     assert world.ungated() == ["p2"]
+
+
+def test_pods_that_the_other_scheduler_never_binds_hold_the_window_of_the_root_for_its_timeout_only() -> None:
+    world = World(limit="9")
+    world.queue("other", "9")
+    root = {"metadata": {"name": "root", "annotations": {MAX_PODS_WITHOUT_NODE: "2"}}, "spec": {}}
+    world.controller.object_applied(QUEUES, root)
+    for number in range(2):
+        pod = world.pod(f"stuck{number}", nodeSelector={"disk": "none"})
+        pod["metadata"]["annotations"][LEASE] = "never"
+    assert world.ungated() == ["stuck0", "stuck1"]
+    world.pod("urgent", queue="other", priority=1000)
+    assert world.ungated(later_s=599) == []
+    world.queue_objects["root"] = root
+    world.restart()
+    assert world.ungated() == []
+    assert world.controller.next_deadline_s() == world.now_s + 1
+    assert world.ungated(later_s=1) == ["urgent"]
 
 
 def test_a_pod_passes_the_first_in_line_if_it_ends_before_that_can_start() -> None:

@@ -166,6 +166,17 @@ def test_a8_a_pod_without_a_node_is_called_unschedulable_when_its_gate_is_off_an
     assert world.binds == {"p": "fast"}
 
 
+def test_a8_a_pod_that_is_tried_after_the_response_and_before_the_watch_shows_it_is_called_unschedulable() -> None:
+    world = QueuedWorld(a_queue("q", "2"))
+    world.show(a_gated_pod("first"), a_gated_pod("p", nodeSelector={"disk": "fast"}))
+    world.step(most=1)
+    assert set(world.lifts) == {"first", "p"}
+    world.lifted("p")
+    assert not world.statuses, "it was not tried yet"
+    world.step()
+    assert world.statuses["p"].startswith("Unschedulable: 0/1 nodes are available")
+
+
 def test_a9_a_pod_without_requests_is_admitted() -> None:
     world = QueuedWorld(a_queue("q", "1"))
     world.show(a_gated_pod("full"), a_gated_pod("p", cpu=""))
@@ -322,6 +333,14 @@ def test_switched_off_the_feature_lifts_its_gates_and_promises_nothing() -> None
     world.lifted("p2")
     world.step()
     assert list(world.binds) == ["p1"], "limits hold as they do for all others"
+
+
+def test_switched_off_the_feature_holds_no_capacity_for_a_pod_that_keeps_its_gate() -> None:
+    world = QueuedWorld(a_queue("q", "2"), enabled=False)
+    world.show(a_gated_pod("p", annotations={QUEUE_NAME: "q"}))
+    world.step()
+    assert not world.lifts, "it did not opt in"
+    assert world.scheduler.queues.usage("q").reserved.get("cpu", 0) == 0
 
 
 def test_switched_off_the_feature_asks_for_a_removal_once_though_the_watch_is_late() -> None:

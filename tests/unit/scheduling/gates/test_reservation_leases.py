@@ -9,7 +9,7 @@ import pytest
 
 from clusters import a_node
 from headgate.capacity.conf import DEFAULTS
-from headgate.capacity.names import LAPSED, LEASE, STAMP
+from headgate.capacity.names import LAPSED, LEASE, MAX_PODS_WITHOUT_NODE, STAMP
 from headgate.kube.api_resources import EVENTS
 from headgate.kube.timestamps import format_time
 from headgate.scheduling.framework.effects import EmitPodEvent, RemoveStamp, WriteResult
@@ -24,7 +24,7 @@ IMPOSSIBLE = {"disk": "fast"}
 
 class LeasedWorld(QueuedWorld):
     def __init__(self, *queues: Object, **more: Any) -> None:
-        super().__init__(*queues, settings=_WITH_LEASES, **more)
+        super().__init__(*queues, **({"settings": _WITH_LEASES} | more))
         self.pods: dict[str, Object] = {}
 
     def admit(self, *pods: Object) -> None:
@@ -281,3 +281,36 @@ def test_the_lapses_of_a_queue_are_counted() -> None:
     page = world.scheduler.metrics_exposition(world.now_s).decode()
     assert 'headgate_queue_lapsed_promises_total{queue="q"} 1' in page
     assert 'headgate_queue_pods_without_node{queue="q"} 1' in page
+
+
+@pytest.mark.parametrize("has_leases", [True, False])
+def test_pods_that_fit_no_node_and_never_lapse_hold_the_window_of_the_root_for_its_timeout_only(
+    has_leases: bool,
+) -> None:
+    settings = msgspec.structs.replace(DEFAULTS, has_leases=has_leases)
+    root = a_queue("root", parent="")
+    root["metadata"]["annotations"] = {MAX_PODS_WITHOUT_NODE: "2"}
+    world = LeasedWorld(root, a_queue("q"), a_queue("other"), settings=settings)
+    world.admit(a_stuck_pod("one", lease="never"), a_stuck_pod("two", lease="never"))
+    assert all(world.statuses[name].startswith("Unschedulable") for name in ("one", "two"))
+    world.admit(a_gated_pod("urgent", "1", queue="other", priority=1000))
+    assert world.lifts == {}
+    world.step(598.0)
+    assert world.lifts == {}
+    world.step(2.0)
+    assert list(world.lifts) == ["urgent"]
+    assert world.removals == {}
+    assert world.scheduler.queues.peek_wait_reason("uid-one") is None
+
+
+def test_a_lease_that_is_shorter_than_the_timeout_of_the_window_ends_first() -> None:
+    root = a_queue("root", parent="")
+    root["metadata"]["annotations"] = {MAX_PODS_WITHOUT_NODE: "1"}
+    world = LeasedWorld(root, a_queue("q"), a_queue("other"))
+    world.admit(a_stuck_pod("one", lease="30s"))
+    world.admit(a_gated_pod("urgent", "1", queue="other", priority=1000))
+    assert world.lifts == {}
+    world.step(30.0)
+    world.answer_removals(world.removals)
+    world.step()
+    assert list(world.lifts) == ["urgent"]
