@@ -1,10 +1,11 @@
 """What Helm checks of the values `configuration` and `extraArgs`: a JSON schema and a template.
 
 The schema is made from the same structs as the strict decoder and docs/configuration.md
-(`headgate.cli.configuration.types`), with those rules of `headgate.cli.configuration.decoder` that JSON schema can
-express. JSON schema has no messages and does not see that a word is the value of the option before it, so a template
-checks the arguments. `headgate install --values FILE` checks more (`UNCHECKED`). `tools/render_chart.py` puts both into
-the chart; `tests/real/test_helm_values.py` compares what Helm and what Headgate refuse.
+(`headgate.cli.configuration.types`), with those rules of `headgate.cli.configuration.decoder` and of
+`headgate.cli.configuration.install_values` that JSON schema can express. JSON schema has no messages and does not see
+that a word is the value of the option before it, so a template checks the arguments. `headgate install --values FILE`
+checks more (`UNCHECKED`). `tools/render_chart.py` puts both into the chart; `tests/real/test_helm_values.py` compares
+what Helm and what Headgate refuse.
 """
 
 from __future__ import annotations
@@ -19,9 +20,8 @@ from msgspec import inspect
 
 from headgate.cli.commands.run import command
 from headgate.cli.configuration.decoder import EXCLUSIVE
-from headgate.cli.configuration.install_values import REFUSED_ARGUMENTS
+from headgate.cli.configuration.install_values import ALLOWED_VALUES, REFUSED_ARGUMENTS, REFUSED_FIELDS
 from headgate.cli.configuration.types import API_VERSION, KIND, Configuration
-from headgate.cli.options.components import COMPONENTS
 from headgate.install.options import FEATURE_GATES, GATE_OWNERSHIP
 from headgate.jobs.kinds.custom import KIND_FIELDS
 from headgate.jobs.settings import FRAMEWORKS, POD_FRAMEWORKS, RELEASE_INTEGRATIONS
@@ -36,9 +36,6 @@ _ZERO = rf"(0|((0+(\.0*)?|\.0+){_UNIT})+)"
 DURATION_OR_ZERO = rf"^(\+?{_PARTS}|-{_ZERO})$"
 DURATION = (rf"^\+?{_PARTS}$", "[1-9]")
 """A duration above zero matches both."""
-ADDRESS = ":[0-9]{1,5}$"
-SERVICE = "^[^/]+/[^:]+(:[0-9]{1,5})?$"
-SECRET = "^[^/]+/.+"
 _GATE_NAMES = tuple(name for gate in GATES for name in (gate.name, gate.alias) if name)
 _GATE = rf"\s*(({'|'.join(_GATE_NAMES)})\s*=\s*({'|'.join(BOOLEANS)}))?\s*"
 GATE_LIST = f"^{_GATE}(,{_GATE})*$"
@@ -57,16 +54,31 @@ _REQUIREMENT: Object = {
     },
     "additionalProperties": False,
 }
+_SCHEDULER = "scheduler.configuration"
+
+
+def _refused(path: str) -> Object:
+    """The rule of a field that an installation must not set, or of which only one value is allowed."""
+    return {"enum": list(dict.fromkeys((None, ALLOWED_VALUES.get(path))))}
+
+
+def _refused_in_scheduler_configuration() -> Object:
+    """The same for the fields of a scheduler configuration, whose other fields have no schema here."""
+    found: Object = {}
+    for path in REFUSED_FIELDS:
+        if path.startswith(f"{_SCHEDULER}."):
+            section, name = path.removeprefix(f"{_SCHEDULER}.").split(".")
+            found[section] = {"properties": {name: _refused(path)}}
+    return {"properties": found}
+
+
 RULES: Mapping[str, Object] = {
-    "components": {"minItems": 1, "items": {"enum": list(COMPONENTS)}},
+    **{path: _refused(path) for path in REFUSED_FIELDS if not path.startswith(f"{_SCHEDULER}.")},
+    _SCHEDULER: _refused_in_scheduler_configuration(),
     "featureGates": {_KEYS: _GATE_NAMES},
     "scheduler.names": {"minItems": 1, **_NAMED},
     "queues.trustedUsers": _NAMED,
     "queues.gatedSchedulerNames": {"minItems": 1, **_NAMED},
-    "webhooks.url": {"enum": [None, ""]},
-    "webhooks.service": {"pattern": SERVICE},
-    "webhooks.listen": {"pattern": ADDRESS},
-    "webhooks.secret": {"pattern": SECRET},
     "webhooks.shutdownDelay": {"pattern": DURATION_OR_ZERO},
     "jobs.managedJobsNamespaceSelector": {
         "properties": {
@@ -95,8 +107,6 @@ RULES: Mapping[str, Object] = {
     "jobs.maxWaitForTerminatingPods": _ABOVE_ZERO,
     "jobs.reportTerminatingPodsAfter": _ABOVE_ZERO,
     "jobs.forceDeleteTerminatingPodsAfter": _ABOVE_ZERO,
-    "metrics.listen": {"pattern": ADDRESS},
-    "metrics.secure": {"enum": [None, False]},
 }
 """By the path of a field: what it must fulfil beside its type."""
 UNCHECKED = {
@@ -106,9 +116,7 @@ UNCHECKED = {
     "jobs.kinds": "the values of their fields",
     "jobs.waitForPodsReady.requeuingStrategy": "a longest back-off that is shorter than the first",
     "jobs.forceDeleteTerminatingPodsAfter": "less than a minute",
-    "webhooks.service": "a port above 65535",
-    "webhooks.listen": "a port above 65535",
-    "metrics.listen": "a port above 65535",
+    "webhooks.shutdownDelay": "more than the pods get before they are killed",
 }
 """By the path of a field: what only `headgate install --values` and `headgate config check` refuse."""
 
@@ -280,13 +288,13 @@ def argument_check() -> str:
     options: list[str] = []
     refused: dict[str, str] = {}
     for parameter in command.get_params(click.Context(command)):
-        names = [*parameter.opts, *parameter.secondary_opts]
-        if message := next((REFUSED_ARGUMENTS[each] for each in names if each in REFUSED_ARGUMENTS), ""):
-            refused |= dict.fromkeys(names, message)
-        elif getattr(parameter, "is_flag", False):
-            switches += names
-        else:
-            options += names
+        for name in (*parameter.opts, *parameter.secondary_opts):
+            if name in REFUSED_ARGUMENTS:
+                refused[name] = REFUSED_ARGUMENTS[name]
+            elif getattr(parameter, "is_flag", False):
+                switches.append(name)
+            else:
+                options.append(name)
     texts = {
         "SWITCHES": _lines(map(json.dumps, switches)),
         "OPTIONS": _lines(map(json.dumps, options)),

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headgate.install.template import (
+    SHA256,
     Condition,
     Either,
     Items,
@@ -127,16 +128,21 @@ class ChartTemplate:
             case Setting(path):
                 is_text = path.startswith("$") or isinstance(self._default(path), str)
                 return f"{{{{ {self._code(path)}{' | quote' if is_text else ''} }}}}"
-            case JSONText(path, entries):
-                given = " ".join(f"{json.dumps(key)} {json.dumps(each)}" for key, each in entries.items())
-                return f"{{{{ toJson (merge (dict {given}) {self._code(path)}) | quote }}}}"
+            case JSONText():
+                return f"{{{{ {self._json(value)} | quote }}}}"
             case Text(parts):
                 texts = (f"{{{{ {self._code(each.path)} }}}}" if isinstance(each, Setting) else each for each in parts)
                 return f'"{"".join(texts)}"'
             case _:
                 return scalar(value)
 
+    def _json(self, value: JSONText) -> str:
+        given = " ".join(f"{json.dumps(key)} {json.dumps(each)}" for key, each in value.entries.items())
+        return f"toJson (merge (dict {given}) {self._code(value.path)})"
+
     def _operand(self, value: Tree) -> str:
+        if isinstance(value, SHA256):
+            return f"({self._json(value.text)} | sha256sum)"
         if isinstance(value, Setting):
             code = self._code(value.path)
             return f"({code})" if " " in code else code

@@ -24,6 +24,7 @@ from tools.chart_template import ChartTemplate, Expression
 
 import headgate
 from headgate.capacity.kinds.definitions import DEFINITIONS
+from headgate.cli.configuration.install_values import CERTIFICATE_WITHOUT_TLS
 from headgate.gate_policies.definitions import DEFINITION
 from headgate.install.hooks import status_hook, uninstall_hook
 from headgate.install.manifests import KUEUE_COMPONENTS, VOLCANO_COMPONENTS, install_templates
@@ -125,6 +126,9 @@ true
 {{- end -}}
 {{- if and .Values.gatePolicies.enabled (not .Values.components.webhooks) -}}
 {{- fail "gatePolicies.enabled needs components.webhooks, which apply the policies" -}}
+{{- end -}}
+{{- if and ((.Values.configuration).metrics).certFile (not .Values.metrics.secure) -}}
+{{- fail "configuration.metrics.certFile: CERTIFICATE_TEXT" -}}
 {{- end -}}
 {{- include "headgate.checkArguments" . -}}
 {{- end }}
@@ -239,6 +243,7 @@ def _converted(name: str, spec: Object) -> Object:
 
 def _helpers() -> str:
     text = HELPERS.replace("SERVICE_NAME", NAME).replace("COMPONENT_NAMES", _quoted(COMPONENTS))
+    text = text.replace("CERTIFICATE_TEXT", CERTIFICATE_WITHOUT_TLS)
     return f"{text.replace('COMPONENT_LIST', ', components.'.join(COMPONENTS))}\n{argument_check()}"
 
 
@@ -302,6 +307,8 @@ def _fields(options: type[msgspec.Struct]) -> dict[str, Any]:
 def _schema() -> Object:
     """JSON schema, draft 7 as Helm reads it; `global` is what Helm adds for subcharts."""
     (schema,), parts = msgspec.json.schema_components([InstallOptions], ref_template="#/definitions/{name}")
+    for part in parts.values():  # values.yaml has all of them: one is missing only if a values file sets it to null
+        part["required"] = list(part["properties"])
     values = parts["InstallOptions"]["properties"]
     values["configuration"] = configuration_schema(values["configuration"]["description"])
     values["global"] = {"type": "object"}

@@ -20,6 +20,7 @@ from pathlib import Path
 import yaml
 
 from headgate.apiserver.metrics import FAMILIES as API_SERVER
+from headgate.audit.metrics import FAMILIES as AUDIT
 from headgate.gate_policies.metrics import FAMILIES as GATE_POLICIES
 from headgate.install.alert_rules import ALERTS, rule_groups
 from headgate.install.dashboard_panels import PANELS, dashboard_json
@@ -31,6 +32,7 @@ from headgate.runtime.health.process_metrics import FAMILIES as PROCESS
 from headgate.runtime.webhooks.metrics import FAMILIES as WEBHOOKS
 from headgate.scheduling.metrics.capacity_queue_metrics import FAMILIES as QUEUES
 from headgate.scheduling.metrics.scheduler_metrics import FAMILIES as SCHEDULER
+from headgate.shadow.tally import FAMILIES as SHADOW
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "deploy" / "monitoring"
@@ -46,6 +48,8 @@ METRICS: Mapping[str, Mapping[str, MetricFamily]] = {
     "quota": QUOTA,
     "jobs": JOBS,
     "gate policies": GATE_POLICIES,
+    "shadow mode": SHADOW,
+    "audit": AUDIT,
     "embedded": API_SERVER,
 }
 """All metrics of Headgate, by the section of the page that lists them."""

@@ -49,7 +49,7 @@ PLACED: Object = {
     "extraVolumes": [{"name": "kinds", "configMap": {"name": "job-kinds"}}],
     "extraVolumeMounts": [{"name": "kinds", "mountPath": "/etc/kinds"}],
     "additionalRules": [{"apiGroups": ["example.com"], "resources": ["runs"], "verbs": ["get", "list", "watch"]}],
-    "configuration": {"queues": {"gateAllPods": True}, "logging": {"format": "json"}},
+    "configuration": {"queues": {"gateAllPods": True, "trustedUsers": ["<ä&b>"]}, "takeover": True},
     "resources": {"limits": {"memory": None, "cpu": "2"}},
     "networkPolicy": {"enabled": False},
     "userRoles": {"enabled": False},

@@ -83,6 +83,23 @@ REFUSED: Object = {
 REFUSED_IN_PODS: Object = {
     "an address beside the Service": {"webhooks": {"url": "https://10.0.0.1"}},
     "metrics over TLS that the probes do not know of": {"metrics": {"secure": True}},
+    "components, whose rights the pods do not have": {"components": ["quota"]},
+    "a dry run": {"dryRun": True},
+    "a kubeconfig that the pods do not have": {"clientConnection": {"kubeconfig": "/home/ann/.kube/config"}},
+    "a context of it": {"clientConnection": {"context": "blue"}},
+    "no leader": {"leaderElection": {"leaderElect": False}},
+    "another Service": {"webhooks": {"service": "ns/name:444"}},
+    "another port of webhooks": {"webhooks": {"listen": "[::]:1"}},
+    "another Secret": {"webhooks": {"secret": "ns/name"}},
+    "another port of metrics": {"metrics": {"listen": ":8080"}},
+    "a log level, which an argument sets": {"logging": {"level": "debug"}},
+    "a log format, which an argument sets": {"logging": {"format": "json"}},
+    "a kubeconfig of the scheduler": {
+        "scheduler": {"configuration": {**SCHEDULER, "clientConnection": {"kubeconfig": "/etc/kubeconfig"}}}
+    },
+    "no leader of the schedulers": {
+        "scheduler": {"configuration": {**SCHEDULER, "leaderElection": {"leaderElect": False}}}
+    },
 }
 """Correct configurations with which the pods would not work. Helm and `headgate install` name the same place."""
 REFUSED_BY_HEADGATE_ONLY: Object = {
@@ -94,23 +111,21 @@ REFUSED_BY_HEADGATE_ONLY: Object = {
         "jobs": {"waitForPodsReady": {"timeout": "5m", "requeuingStrategy": {"backoffMaxSeconds": 1}}}
     },
     "jobs.forceDeleteTerminatingPodsAfter": {"jobs": {"forceDeleteTerminatingPodsAfter": "1s"}},
-    "webhooks.service": {"webhooks": {"service": "ns/name:70000"}},
-    "webhooks.listen": {"webhooks": {"listen": "0.0.0.0:70000"}},
-    "metrics.listen": {"metrics": {"listen": "0.0.0.0:70000"}},
+    "webhooks.shutdownDelay": {"webhooks": {"shutdownDelay": "26s"}},
 }
 """By the path in UNCHECKED."""
 ACCEPTED: Object = {
     "every section": {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "components": ["scheduler", "webhooks"],
         "featureGates": {"SchedulingGatedBy": True, "SchedulingGatesQueueAdmission": True},
         "takeover": True,
-        "clientConnection": {"context": "blue"},
+        "dryRun": False,
+        "clientConnection": {"kubeconfig": "", "context": ""},
         "leaderElection": {"leaderElect": True},
         "scheduler": {"names": ["headgate"], "configurationFile": "s.yaml", "gatedPodEventsPerHour": 0},
         "queues": {"gateAllPods": True, "trustedUsers": ["ann"], "gatedSchedulerNames": ["default-scheduler"]},
-        "webhooks": {"service": "ns/name:444", "listen": "[::]:1", "secret": "ns/name", "shutdownDelay": "0s"},
+        "webhooks": {"shutdownDelay": "25s"},
         "jobs": {
             "managedJobsNamespaceSelector": {
                 "matchExpressions": [
@@ -124,8 +139,7 @@ ACCEPTED: Object = {
             "maxWaitForTerminatingPods": "+1.5h",
             "forceDeleteTerminatingPodsAfter": "90s",
         },
-        "metrics": {"listen": ":8080", "secure": False, "certFile": "tls.crt", "keyFile": "tls.key"},
-        "logging": {"level": "debug", "format": "json"},
+        "metrics": {"secure": False},
     },
     "fields that are null": {
         "components": None,
@@ -165,11 +179,16 @@ ARGUMENTS_REFUSED = {
     "a log level": ["--log-level=debug"],
     "a log format": ["--log-format", "json"],
     "help": ["--help"],
+    "a kubeconfig": ["--kubeconfig=/home/ann/.kube/config"],
+    "a context": ["--context", "blue"],
+    "no leader": ["--no-leader-elect"],
+    "a dry run": ["--dry-run"],
+    "metrics without TLS": ["--no-metrics-secure"],
 }
 """Each after an argument that is accepted."""
 ARGUMENTS_ACCEPTED = {
     "files of the pods": ["--job-kinds=/no/file", "--config", "/no/other", "--kueue-config=/no/third"],
-    "switches": ["--gate-all-pods", "--no-podgroups-for-bare-pods", "--no-leader-elect"],
+    "switches": ["--gate-all-pods", "--no-podgroups-for-bare-pods", "--leader-elect", "--no-dry-run"],
     "values with = and -": ["--managed-jobs-namespace-selector=team=a", "--trusted-user", "--odd", "--trusted-user=-"],
     "forms": ["--feature-gates=GateOwnership=true, ReservationLease=F,", "--shutdown-delay=0", "--gated-pod-events=0"],
     "durations": ["--wait-for-pods-ready", "5m", "--report-terminating-pods-after=1h30m"],
@@ -260,3 +279,22 @@ def test_correct_arguments_are_accepted(arguments: list[str], helm_binary: Path,
 def test_feature_gates_that_replace_those_of_gate_policies_are_refused(helm_binary: Path, tmp_path: Path) -> None:
     values = {"gatePolicies": {"enabled": True}, "extraArgs": ["--feature-gates=ReservationLease=true"]}
     assert "add GateOwnership=true to it" in Refusal(values, helm_binary, tmp_path).helm
+
+
+def test_a_certificate_of_metrics_without_tls_is_refused_by_path(helm_binary: Path, tmp_path: Path) -> None:
+    values: Object = {"configuration": {"metrics": {"certFile": "tls.crt", "keyFile": "tls.key"}}}
+    refusal = Refusal(values, helm_binary, tmp_path)
+    assert refusal.path() == "configuration.metrics.certFile"
+    assert "configuration.metrics.certFile: " in refusal.helm
+    secure = Refusal({**values, "metrics": {"secure": True}}, helm_binary, tmp_path)
+    assert (secure.ours, secure.helm) == ([], "")
+
+
+@pytest.mark.parametrize("values", [{"monitoring": None}, {"image": {"tag": None}}, {"replicas": None}], ids=str)
+def test_helm_names_an_option_that_is_null(values: Object, helm_binary: Path, tmp_path: Path) -> None:
+    """Helm removes the option from the values, so a template would fail with an error about a nil pointer."""
+    refusal = Refusal(values, helm_binary, tmp_path)
+    assert refusal.ours == [], "null is the default for `headgate install`"
+    ((name, inner),) = values.items()
+    missing = name if inner is None else next(iter(inner))
+    assert f"missing property '{missing}'" in refusal.helm, refusal.helm

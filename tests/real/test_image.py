@@ -23,7 +23,8 @@ from harness.container_runtime import ContainerRuntime
 from harness.helm import CHART, Helm
 from harness.installed_cluster import InstalledCluster
 from harness.real_server import REPOSITORY
-from headgate.install.deployment import GRACE_S, USER
+from headgate.install.deployment import USER
+from headgate.install.options import GRACE_S
 
 pytestmark = pytest.mark.real
 

@@ -226,7 +226,7 @@ def test_without_rights_nothing_is_installed_or_uninstalled(
 
     cluster.headgate("install", "--gates-only", "--apply")
     cluster.headgate("install", "--gates-only", "--status", "--wait", "60")
-    installed = cluster.objects()
+    installed = cluster.objects_at_rest()
     said = cluster.headgate("uninstall", fails=True, kubeconfig=kubeconfig)
     assert "nothing was changed, because you lack these rights:" in said
     for right in ("delete deployments.apps in namespace headgate-system", "delete namespaces"):

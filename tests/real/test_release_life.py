@@ -33,6 +33,7 @@ from headgate.install.checking import differences
 from headgate.install.manifests import needed_definitions
 from headgate.install.options import InstallOptions
 from headgate.install.rights import STATUS_RULES, UNINSTALL_RULES, atoms
+from headgate.jobs.framework.release_mark import is_released
 
 pytestmark = pytest.mark.real
 
@@ -248,7 +249,7 @@ def test_an_uninstallation_releases_pods_and_leaves_the_objects_that_were_there_
     release.helm("uninstall")
     assert "schedulingGates" not in (cluster.get(waiting) or {})["spec"]
     cluster.typed("delete", "pod", "waiting", "--grace-period=0", "--force")
-    cluster.typed("delete", "job", "first", "second")
+    assert _released_jobs(cluster) == ["first", "second"]
 
     def kept() -> list[str]:
         left = [each for each in difference(release.before, cluster.objects()) if "apiservices" not in each]
@@ -259,6 +260,9 @@ def test_an_uninstallation_releases_pods_and_leaves_the_objects_that_were_there_
     assert "+ queues.scheduling.volcano.sh /small" in kept(), "the queues of users stay"
 
     release.install()  # beside the definitions that stayed
+    cluster.until("the admitted Job is managed again", lambda: len(_released_jobs(cluster)) == 1)
+    assert all(_runs(cluster, each) for each in ("first", "second")), "a Job that was released is not stopped"
+    cluster.typed("delete", "job", "first", "second")
     release.helm("uninstall")
     for account, rules in ACCOUNTS.items():
         granted = {(group, resource, name, verb) for _, group, resource, name, verb in atoms(rules)}
@@ -291,6 +295,12 @@ def test_definitions_of_volcano_and_kueue_are_neither_adopted_nor_changed_nor_de
     after = {each["metadata"]["name"]: each for each in (cluster.get(DEFINITIONS) or {})["items"]}
     for name, each in before.items():
         assert list(differences({**each, "status": 0}, {**after[name], "status": 0})) == [], name
+
+
+def _released_jobs(cluster: InstalledCluster) -> list[str]:
+    """The Jobs with the mark of an uninstallation."""
+    found = (cluster.get("/apis/batch/v1/namespaces/default/jobs") or {})["items"]
+    return sorted(each["metadata"]["name"] for each in found if is_released(each))
 
 
 def _use(cluster: InstalledCluster) -> None:

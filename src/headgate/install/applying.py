@@ -13,7 +13,7 @@ import msgspec
 
 from headgate.capacity.names import OPT_IN
 from headgate.client.installer import DelayedRequest, InstallAction
-from headgate.client.permissions import describe_permission
+from headgate.client.permissions import describe_permission, is_missing_right
 from headgate.client.write_requests import ACCEPT, apply
 from headgate.client.write_status import message_of
 from headgate.http.transport import HTTPRequest, HTTPResponse, encode_query
@@ -63,8 +63,9 @@ def release_of(obj: Object) -> str:
     return str((metadata.get("annotations") or {}).get("meta.helm.sh/release-name") or NAME)
 
 
-def apply_object(obj: Object) -> Generator[DelayedRequest, HTTPResponse, ApplyOutcome]:
-    """Applies one object. A custom kind may be unknown for a moment after its definition was created."""
+def apply_object(obj: Object, *, adopts: bool = False) -> Generator[DelayedRequest, HTTPResponse, ApplyOutcome]:
+    """Applies one object. A custom kind may be unknown for a moment after its definition was created. ``adopts``: an
+    existing object that no installation made is taken over."""
     name = display_name(obj)
     existing = yield DelayedRequest(HTTPRequest("GET", path_of(obj), "", ACCEPT))
     if not existing.ok and existing.status != _NOT_FOUND:
@@ -75,6 +76,8 @@ def apply_object(obj: Object) -> Generator[DelayedRequest, HTTPResponse, ApplyOu
             return ApplyOutcome(name, problem="it is being deleted; run the command again when it is gone")
         if foreign := of_a_user(obj, live):
             return ApplyOutcome(name, "left as it is", detail=foreign)
+        if not adopts and (owner := other_owner(obj, live)):
+            return ApplyOutcome(name, problem=owner)
         obj = adapted_to(obj, live)
     request = apply(resource_of(obj), *place_of(obj), obj, FIELD_MANAGER)
     response = yield DelayedRequest(request)
@@ -92,9 +95,24 @@ def apply_object(obj: Object) -> Generator[DelayedRequest, HTTPResponse, ApplyOu
 def of_a_user(obj: Object, live: Object) -> str:
     """Why the existing object stays as it is: a user created the namespace, whose Pod Security label is then the
     user's, or the queue. Empty if the installation created it."""
-    if obj["kind"] not in _USED or (live["metadata"].get("labels") or {}).get(PART_OF) == NAME:
+    if obj["kind"] not in _USED or is_of_headgate(live):
         return ""
     return _USED[obj["kind"]]
+
+
+def other_owner(obj: Object, live: Object) -> str:
+    """Why the existing object must not be taken over, and what to do: it would be changed, and deleted by an
+    uninstallation. Empty if an installation made it, or if it is used as it is (:func:`of_a_user`)."""
+    if obj["kind"] in _USED or (is_of_headgate(live) and not release_of(live)):
+        return ""
+    release = release_of(live)
+    owner = f"the Helm release {release} manages it" if release else f"it does not have the label {PART_OF}={NAME}"
+    return f"it exists and is not of this installation: {owner}; rename it or delete it, or take it over with --adopt"
+
+
+def is_of_headgate(live: Object) -> bool:
+    """Whether an installation, by whichever program, or a replica of Headgate made the object."""
+    return (live["metadata"].get("labels") or {}).get(PART_OF) == NAME
 
 
 def adapted_to(obj: Object, live: Object) -> Object:
@@ -133,12 +151,6 @@ def refusal(response: HTTPResponse, verb: str, obj: Mapping[str, Any]) -> str:
     if response.status == _NOT_FOUND:
         return f"the kind or the namespace {namespace} does not exist: {message}"
     return f"{response.status}: {message}"
-
-
-def is_missing_right(message: str) -> bool:
-    """Whether the authorization refused the request. Admission webhooks, ResourceQuota, Pod Security and namespaces
-    that are being deleted answer 403, too; only the authorization names the user."""
-    return 'forbidden: User "' in message and not message.startswith("admission webhook")
 
 
 def decode(response: HTTPResponse) -> Object:

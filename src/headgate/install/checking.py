@@ -15,7 +15,7 @@ from headgate.client.installer import DelayedRequest
 from headgate.client.write_requests import ACCEPT
 from headgate.http.transport import HTTPRequest, HTTPResponse
 from headgate.install.access_reviews import AccessRight, UnknownRights, missing_rights
-from headgate.install.applying import adapted_to, decode, dry_run, of_a_user, refusal
+from headgate.install.applying import adapted_to, decode, dry_run, of_a_user, other_owner, refusal
 from headgate.install.kinds import display_name, path_of, place_of, resource_of
 from headgate.kube.crd_builder import is_installed_by_headgate
 
@@ -31,8 +31,9 @@ _SHOWN: Final = 5
 
 
 class CheckResult(msgspec.Struct, frozen=True):
-    """``state``: ``present``, ``differs``, ``missing``, ``not ours``, ``being deleted`` or ``unknown``. ``detail``: the
-    differing fields, or why the state is unknown."""
+    """``state``: ``present``, ``differs``, ``missing``, ``not ours`` (it is used), ``conflict`` (it has the name of an
+    object of the installation), ``being deleted`` or ``unknown``. ``detail``: the differing fields, or why the state is
+    this one."""
 
     name: str
     state: str
@@ -53,6 +54,8 @@ def check_object(obj: Object) -> Generator[DelayedRequest, HTTPResponse, CheckRe
         return _check_definition(name, obj, live)
     if foreign := of_a_user(obj, live):
         return CheckResult(name, "not ours", foreign)
+    if owner := other_owner(obj, live):
+        return CheckResult(name, "conflict", owner)
     response = yield DelayedRequest(dry_run(adapted_to(obj, live)))
     if not response.ok:
         return CheckResult(name, "unknown", refusal(response, "patch", obj))
@@ -90,13 +93,15 @@ def lacking_rights(objects: Sequence[Object]) -> Generator[DelayedRequest, HTTPR
     return [found.text] if isinstance(found, UnknownRights) else list(map(str, found))
 
 
-def refusals(objects: Sequence[Object]) -> Generator[DelayedRequest, HTTPResponse, list[str]]:
-    """Why these objects cannot be applied: the rights that the user lacks, else what the server refuses in a dry run
-    (roles with rights that the user lacks, invalid fields). Empty if nothing is known to be refused: where the server
+def refusals(objects: Sequence[Object], *, adopts: bool = False) -> Generator[DelayedRequest, HTTPResponse, list[str]]:
+    """Why these objects cannot be applied: existing objects that no installation made (unless ``adopts``), and the
+    rights that the user lacks, else what the server refuses in a dry run (roles with rights that the user lacks,
+    invalid fields). Empty if nothing is known to be refused: where the server
     answers no reviews, or the namespace or kind of an object does not exist yet, it is tried."""
     planned = yield from _planned(objects)
     found = yield from missing_rights(planned.rights)
     problems = [] if isinstance(found, UnknownRights) else [f"missing right: {each}" for each in found]
+    problems += [] if adopts else planned.conflicts
     for obj in () if problems else planned.objects:
         if obj["kind"] in _NOT_TRIED:
             continue
@@ -107,16 +112,18 @@ def refusals(objects: Sequence[Object]) -> Generator[DelayedRequest, HTTPRespons
 
 
 class _Planned(msgspec.Struct, frozen=True):
-    """``objects``: those that are applied, as they are applied. ``rights``: what that needs."""
+    """``objects``: those that are applied, as they are applied. ``rights``: what that needs. ``conflicts``: existing
+    objects that no installation made."""
 
     objects: list[Object]
     rights: list[AccessRight]
+    conflicts: list[str]
 
 
 def _planned(objects: Iterable[Object]) -> Generator[DelayedRequest, HTTPResponse, _Planned]:
     """An object of a user or of another program is only read. An object that exists is not created, unless it is being
     deleted."""
-    planned = _Planned([], [])
+    planned = _Planned([], [], [])
     for obj in objects:
         response = yield DelayedRequest(HTTPRequest("GET", path_of(obj), "", ACCEPT))
         live = decode(response) if response.ok else None
@@ -126,6 +133,8 @@ def _planned(objects: Iterable[Object]) -> Generator[DelayedRequest, HTTPRespons
             verbs = ["get", "create", "patch"]
         else:
             verbs = ["get"] if _stays(obj, live) else ["get", "patch"]
+            if "patch" in verbs and obj["kind"] != "CustomResourceDefinition" and (owner := other_owner(obj, live)):
+                planned.conflicts.append(f"{display_name(obj)}: {owner}")
         planned.rights.extend(AccessRight(verb, resource_of(obj), *place_of(obj)) for verb in verbs)
         if "patch" in verbs:
             planned.objects.append(obj if live is None else adapted_to(obj, live))

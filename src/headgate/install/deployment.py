@@ -8,22 +8,42 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from headgate.install.names import CONFIGURATION, CONFIGURATION_FILE, NAME, NAMESPACE, SELECTOR, labels, metadata
-from headgate.install.options import FEATURE_GATES, GATE_OWNERSHIP
+from headgate.install.names import (
+    CONFIGURATION,
+    CONFIGURATION_FILE,
+    CONFIGURATION_HASH,
+    NAME,
+    NAMESPACE,
+    SELECTOR,
+    labels,
+    metadata,
+)
+from headgate.install.options import FEATURE_GATES, GATE_OWNERSHIP, GRACE_S
 from headgate.install.rights import SECRET_NAME
-from headgate.install.template import Either, Items, JSONText, Merged, Setting, TemplateObject, Tree, When, text, when
+from headgate.install.template import (
+    SHA256,
+    Either,
+    Items,
+    JSONText,
+    Merged,
+    Setting,
+    TemplateObject,
+    Tree,
+    When,
+    text,
+    when,
+)
 
 Object = dict[str, Any]
 
 WEBHOOK_PORT: Final = 9443
 METRICS_PORT: Final = 8080
 USER: Final = 65532
-GRACE_S: Final = 30
 _WEBHOOKS: Final = when("components.webhooks")
 _CONFIGURED: Final = when("configuration")
 _SECURE_METRICS: Final = when("metrics.secure")
 _CONFIGURATION_PATH: Final = "/etc/headgate"
-_CONFIGURATION_KIND: Final = {"apiVersion": "headgate.dev/v1alpha1", "kind": "Configuration"}
+_CONFIGURATION_TEXT: Final = JSONText("configuration", {"apiVersion": "headgate.dev/v1alpha1", "kind": "Configuration"})
 
 
 def run_arguments() -> list[Tree]:
@@ -122,7 +142,11 @@ def deployment() -> TemplateObject:
     pod["volumes"] = [*pod["volumes"], configured, Items("extraVolumes")]
     pod_metadata: Object = {
         "labels": Merged(labels("manager"), "podLabels"),
-        "annotations": When(when("podAnnotations"), Setting("podAnnotations")),
+        # A changed configuration restarts the pods: they read only a part of it again.
+        "annotations": When(
+            when("configuration", "podAnnotations"),
+            Merged({CONFIGURATION_HASH: SHA256(_CONFIGURATION_TEXT)}, "podAnnotations"),
+        ),
     }
     spec: Object = {
         "replicas": Setting("replicas"),
@@ -149,7 +173,7 @@ def configuration() -> TemplateObject:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": metadata(CONFIGURATION, NAMESPACE),
-        "data": {CONFIGURATION_FILE: JSONText("configuration", _CONFIGURATION_KIND)},
+        "data": {CONFIGURATION_FILE: _CONFIGURATION_TEXT},
     }
     return TemplateObject(body, _CONFIGURED)
 

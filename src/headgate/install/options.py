@@ -26,6 +26,8 @@ COMPONENTS: Final = ("scheduler", "gates", "webhooks", "quota", "jobs")
 """In the order of ``--components``."""
 MAX_REPLICAS: Final = 100
 """One replica works, and the others answer webhooks: a larger number is a mistake."""
+GRACE_S: Final = 30
+"""The pods are killed this long after SIGTERM."""
 FEATURE_GATES: Final = "--feature-gates"
 GATE_OWNERSHIP: Final = "GateOwnership"
 

@@ -23,7 +23,12 @@ from headgate.install.uninstall_steps import (
     read_items,
     write,
 )
-from headgate.jobs.names import MANAGED, OWN_GATES, QUEUE_NAME
+from headgate.jobs.framework.release_mark import is_released, release_mark
+from headgate.jobs.framework.workload import queue_of
+from headgate.jobs.kinds.batch_job import JOB
+from headgate.jobs.kinds.job_kind import has_suspend_set
+from headgate.jobs.names import MANAGED, OWN_GATES
+from headgate.jobs.pods.pod_metadata import is_managed
 from headgate.kube.api_resources import JOBS, PODS, APIResource
 from headgate.quota.api.workload import read_workload
 from headgate.quota.controller.activation_writes import ActivationWrite, activation_write
@@ -32,6 +37,8 @@ from headgate.quota.names import RESOURCE_IN_USE
 
 Object = dict[str, Any]
 
+_MARKED: Final = "marked: a later installation does not stop it"
+_ENDED: Final = ("Succeeded", "Failed")
 _CONFLICT: Final = 409
 _ATTEMPTS: Final = 5
 _WORKLOADS: Final = f"{WORKLOADS.plural}.{WORKLOADS.group}"
@@ -44,19 +51,26 @@ _FINALIZERS: Final = (
 )
 
 
-def release_waiting(*, dry_run: bool, definitions: Mapping[str, Object | None]) -> UninstallSteps[None]:
-    """Removes Headgate's gates from all pods, and starts the jobs that wait for quota."""
+def release_waiting(
+    *, lifts_gates: bool, dry_run: bool, definitions: Mapping[str, Object | None]
+) -> UninstallSteps[None]:
+    """Removes Headgate's gates from all pods, and starts the jobs that wait for quota; without ``lifts_gates`` they
+    stay as they are. Jobs and pods in Kueue's queues are marked before they start, so that a later installation does
+    not stop them."""
     own_kueue = _is_own(definitions)
-    gates = (GATE, *(OWN_GATES if own_kueue else ()))
-    yield from perform_all([_release_pods(gates, dry_run), _start_jobs(own_kueue, dry_run)])
+    gates = (GATE, *(OWN_GATES if own_kueue else ())) if lifts_gates else ()
+    yield from perform_all([_release_pods(gates, own_kueue, dry_run), _release_jobs(lifts_gates, own_kueue, dry_run)])
 
 
-def _release_pods(gates: Sequence[str], dry_run: bool) -> UninstallSteps[None]:
-    pods = yield from read_items(PODS.collection_path())
-    yield from perform_all(_release_pod(pod, gates, dry_run) for pod in pods)
+def _release_pods(gates: Sequence[str], own_kueue: bool, dry_run: bool) -> UninstallSteps[None]:
+    if gates or own_kueue:
+        pods = yield from read_items(PODS.collection_path())
+        yield from perform_all(_release_pod(pod, gates, own_kueue, dry_run) for pod in pods)
 
 
-def _release_pod(pod: Object, gates: Sequence[str], dry_run: bool) -> UninstallSteps[None]:
+def _release_pod(pod: Object, gates: Sequence[str], own_kueue: bool, dry_run: bool) -> UninstallSteps[None]:
+    if own_kueue and is_managed(pod) and not is_released(pod) and not _has_ended(pod):
+        yield from _mark_pod(pod, dry_run)
     names = tuple(str(each.get("name")) for each in pod["spec"].get("schedulingGates") or ())
     for gate in gates:
         if gate in names:
@@ -64,9 +78,25 @@ def _release_pod(pod: Object, gates: Sequence[str], dry_run: bool) -> UninstallS
             names = tuple(name for name in names if name != gate)
 
 
-def _start_jobs(own_kueue: bool, dry_run: bool) -> UninstallSteps[None]:
+def _has_ended(pod: Object) -> bool:
+    return bool(pod["metadata"].get("deletionTimestamp")) or (pod.get("status") or {}).get("phase") in _ENDED
+
+
+def _mark_pod(pod: Object, dry_run: bool) -> UninstallSteps[int]:
+    """Sets the mark, and removes the finalizer in the same write."""
+    metadata = pod["metadata"]
+    place = metadata["namespace"], metadata["name"]
+    changed: Object = {"annotations": release_mark(pod)}
+    if MANAGED in (metadata.get("finalizers") or ()):
+        changed["$deleteFromPrimitiveList/finalizers"] = [MANAGED]
+    request = patch(PODS, *place, metadata["uid"], {"metadata": changed}, "strategic")
+    return (yield from write(request, f"pod/{'/'.join(place)} {_MARKED}", dry_run))
+
+
+def _release_jobs(lifts_gates: bool, own_kueue: bool, dry_run: bool) -> UninstallSteps[None]:
     if not own_kueue:
-        yield "jobs and pods in Kueue's queues kept: Kueue installed its definitions and manages them"
+        if lifts_gates:
+            yield "jobs and pods in Kueue's queues kept: Kueue installed its definitions and manages them"
         return
     owners = {
         owner.get("uid")
@@ -74,12 +104,17 @@ def _start_jobs(own_kueue: bool, dry_run: bool) -> UninstallSteps[None]:
         for owner in each["metadata"].get("ownerReferences") or ()
     }
     writes: list[UninstallSteps[int]] = []
-    for job in (yield from read_items(JOBS.collection_path(), labelSelector=QUEUE_NAME)):
+    for job in (yield from read_items(JOBS.collection_path())):
         metadata = job["metadata"]
-        if job["spec"].get("suspend") and metadata["uid"] in owners and not metadata.get("deletionTimestamp"):
-            place = metadata["namespace"], metadata["name"]
-            request = patch(JOBS, *place, metadata["uid"], {"spec": {"suspend": False}})
-            writes.append(write(request, f"job.batch/{'/'.join(place)} started", dry_run))
+        has_workload = metadata["uid"] in owners
+        if not (has_workload or queue_of(job)) or metadata.get("deletionTimestamp") or JOB.outcome(job) is not None:
+            continue
+        place = metadata["namespace"], metadata["name"]
+        starts = lifts_gates and has_workload and has_suspend_set(JOB, job)
+        if starts or not is_released(job):
+            body = {"metadata": {"annotations": release_mark(job)}, **({"spec": {"suspend": False}} if starts else {})}
+            line = f"job.batch/{'/'.join(place)} {'started' if starts else _MARKED}"
+            writes.append(write(patch(JOBS, *place, metadata["uid"], body), line, dry_run))
     yield from perform_all(writes)
 
 

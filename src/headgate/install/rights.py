@@ -345,9 +345,11 @@ UNINSTALL_RULES: Final = (
         ("headgate",),
         RightScope.OWN_NAMESPACE,
     ),
-    RightRule("", ("pods",), ("list", "patch"), "Gates and finalizers of pods are removed."),
+    RightRule(
+        "", ("pods",), ("list", "patch"), "Gates and finalizers of pods are removed, and pods are marked as released."
+    ),
     RightRule("", ("pods",), ("get",), "Another client changed the pod at the same time."),
-    RightRule("batch", ("jobs",), ("list", "patch"), "Jobs that wait for quota are started."),
+    RightRule("batch", ("jobs",), ("list", "patch"), "Jobs that wait for quota are started, and marked as released."),
     RightRule(
         KUEUE,
         ("workloads", "clusterqueues", "resourceflavors", "admissionchecks"),

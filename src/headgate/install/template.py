@@ -7,6 +7,7 @@ by values and gives plain objects; ``tools/chart_template.py`` writes the same t
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any, Final
@@ -15,6 +16,15 @@ import msgspec
 
 Tree = Any
 """A dictionary, list or scalar of YAML that may contain nodes of this module."""
+
+_ESCAPED: Final = {
+    "<": "\\u003c",
+    ">": "\\u003e",
+    "&": "\\u0026",
+    "\u2028": "\\u2028",
+    "\u2029": "\\u2029",
+}
+"""The characters that Go's encoder of JSON escapes beside those that JSON requires."""
 
 
 class Setting(msgspec.Struct, frozen=True):
@@ -81,6 +91,12 @@ class JSONText(msgspec.Struct, frozen=True):
     entries: Mapping[str, str]
 
 
+class SHA256(msgspec.Struct, frozen=True):
+    """The hash of a text, in hexadecimal digits."""
+
+    text: JSONText
+
+
 class TemplateObject(msgspec.Struct, frozen=True):
     """An object, and when it exists. ``condition``: None for always."""
 
@@ -129,7 +145,9 @@ def resolve(tree: Tree, values: TemplateValues) -> Any:
         case Merged(entries, path):
             return {**resolve(entries, values), **values.get(path)}
         case JSONText(path, entries):
-            return json.dumps({**values.get(path), **entries}, sort_keys=True, separators=(",", ":"))
+            return _go_json({**values.get(path), **entries})
+        case SHA256(text_):
+            return hashlib.sha256(resolve(text_, values).encode()).hexdigest()
         case When(_, value):
             return resolve(value, values)
         case Either(condition, value, otherwise):
@@ -146,6 +164,14 @@ def resolve(tree: Tree, values: TemplateValues) -> Any:
             return result
         case _:
             return tree
+
+
+def _go_json(value: Mapping[str, Any]) -> str:
+    """JSON as Helm writes it, so that both give the same hash."""
+    written = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    for sign, escaped in _ESCAPED.items():
+        written = written.replace(sign, escaped)
+    return written
 
 
 def _is_present(tree: Tree, values: TemplateValues) -> bool:

@@ -22,7 +22,7 @@ import msgspec
 from headgate.client.installer import DelayedRequest
 from headgate.client.write_requests import ACCEPT, delete, patch
 from headgate.http.transport import HTTPRequest
-from headgate.install.applying import helm_release
+from headgate.install.applying import helm_release, is_of_headgate
 from headgate.install.existing import UnknownInstallation, elsewhere, existing_installations
 from headgate.install.kinds import SECRETS, display_name, path_of, place_of, resource_of
 from headgate.install.manifests import EVERYTHING, install_objects, namespace_object
@@ -63,6 +63,8 @@ _SHOWN_OBJECTS: Final = 3
 _REPEATED: Final = "headgate.dev/deletion-repeated"
 _DELETION_PROBLEMS: Final = ("InstanceDeletionFailed", "InstanceDeletionCheck")
 _CONFLICT: Final = 409
+_FOREGROUND: Final = "foregroundDeletion"
+_KEPT: Final = f"kept: it does not have the label {PART_OF}={NAME}, so no installation made it"
 
 
 class UninstallPlan(msgspec.Struct, frozen=True):
@@ -106,7 +108,7 @@ def _uninstall(plan: UninstallPlan) -> UninstallSteps[None]:
     # No controller runs any more, so one object that cannot be written must not keep the others waiting.
     yield from perform_all(
         [
-            *([release_waiting(dry_run=plan.dry_run, definitions=definitions)] if plan.lifts_gates else []),
+            release_waiting(lifts_gates=plan.lifts_gates, dry_run=plan.dry_run, definitions=definitions),
             activate_workloads(dry_run=plan.dry_run),
             remove_finalizers(dry_run=plan.dry_run, definitions=definitions),
         ]
@@ -146,7 +148,9 @@ def _remove_webhooks(plan: UninstallPlan, definitions: dict[str, Object | None])
 
 def _stop(plan: UninstallPlan) -> UninstallSteps[None]:
     found = yield from read(DEPLOYMENTS.object_path(plan.namespace, NAME))
-    if found is not None:
+    if found is not None and not is_of_headgate(found):
+        yield f"deployment.apps/{NAME} {_KEPT}"
+    elif found is not None:
         uid = found["metadata"]["uid"]
         if not plan.prepares:
             request = delete(DEPLOYMENTS, plan.namespace, NAME, uid, {"propagationPolicy": "Foreground"})
@@ -271,11 +275,15 @@ def _deletion_problem(definition: Object) -> str:
 
 def _await_absence(resource: APIResource, name: str, patience_s: float) -> UninstallSteps[None]:
     waited_s = 0.0
-    while (yield from read(resource.object_path("", name))) is not None:
+    while (found := (yield from read(resource.object_path("", name)))) is not None:
         if waited_s > patience_s:
-            raise UninstallError(
-                f"{resource.plural} {name} is not deleted after {patience_s:.0f} s: see its conditions"
-            )
+            said = [
+                str(each.get("message", ""))
+                for each in (found.get("status") or {}).get("conditions") or ()
+                if each.get("status") == "True"
+            ]
+            reason = "; ".join(filter(None, said)) or "see its conditions"
+            raise UninstallError(f"{resource.plural} {name} is not deleted after {patience_s:.0f} s: {reason}")
         yield DelayedRequest(HTTPRequest("GET", "/version", "", ACCEPT), _PAUSE_S)
         waited_s += _PAUSE_S
 
@@ -294,18 +302,39 @@ def _delete_objects(plan: UninstallPlan) -> UninstallSteps[None]:
         if obj["kind"] in ("Namespace", "Deployment"):
             continue
         found = yield from read(path_of(obj))
-        if found is None or (found["metadata"].get("labels") or {}).get(PART_OF) != NAME:
+        if found is not None and not is_of_headgate(found):
+            yield f"{display_name(obj)} {_KEPT}"
+        if found is None or not is_of_headgate(found):
             continue
         request = delete(resource_of(obj), *place_of(obj), found["metadata"]["uid"])
         yield from write(request, f"{display_name(obj)} deleted", plan.dry_run)
+    if not plan.dry_run:
+        yield from _await_deployment(plan)
     yield from _delete_namespace(plan)
+
+
+def _await_deployment(plan: UninstallPlan) -> UninstallSteps[None]:
+    """Its pods have ended. The garbage collector removes its own finalizer; those of other programs keep it."""
+    waited_s = 0.0
+    while (found := (yield from read(DEPLOYMENTS.object_path(plan.namespace, NAME)))) is not None:
+        metadata = found["metadata"]
+        held = [each for each in metadata.get("finalizers") or () if each != _FOREGROUND]
+        if not metadata.get("deletionTimestamp") or not is_of_headgate(found):
+            return
+        if waited_s > _POD_PATIENCE_S or (held and _FOREGROUND not in metadata["finalizers"]):
+            reason = (
+                f"it has the finalizer {', '.join(held)} of another program; remove it" if held else "see its events"
+            )
+            raise UninstallError(f"deployment.apps/{NAME} is not deleted: {reason}, and run the command again")
+        yield DelayedRequest(HTTPRequest("GET", "/version", "", ACCEPT), _PAUSE_S)
+        waited_s += _PAUSE_S
 
 
 def _delete_namespace(plan: UninstallPlan) -> UninstallSteps[None]:
     """Only if the installation created it and nothing else is in it."""
     obj = namespace_object(plan.namespace)
     found = yield from read(path_of(obj))
-    if found is None or (found["metadata"].get("labels") or {}).get(PART_OF) != NAME:
+    if found is None or not is_of_headgate(found):
         return
     rest: list[str] = []
     for resource, own in _MAY_REMAIN.items():

@@ -12,6 +12,7 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from headgate.client.write_requests import delete, patch, update
+from headgate.install.applying import is_of_headgate
 from headgate.install.kinds import MUTATING, SECRETS, VALIDATING
 from headgate.install.manifests import EVERYTHING, needed_definitions
 from headgate.install.names import MANAGED_BY, NAME, REMOVED, WEBHOOK_STATE
@@ -44,7 +45,9 @@ def own_definitions() -> UninstallSteps[dict[str, Object | None]]:
 
 def mark_removed(namespace: str, *, dry_run: bool) -> UninstallSteps[None]:
     secret = yield from read(SECRETS.object_path(namespace, SECRET_NAME))
-    if secret is not None and (secret["metadata"].get("annotations") or {}).get(WEBHOOK_STATE) != REMOVED:
+    if secret is None or not is_of_headgate(secret):
+        return
+    if (secret["metadata"].get("annotations") or {}).get(WEBHOOK_STATE) != REMOVED:
         body = {"metadata": {"annotations": {WEBHOOK_STATE: REMOVED}}}
         request = patch(SECRETS, namespace, SECRET_NAME, secret["metadata"]["uid"], body)
         yield from write(request, f"secret/{SECRET_NAME} marked: webhooks are not restored", dry_run)

@@ -13,11 +13,13 @@ from typing import Any, Final
 import msgspec
 
 from headgate.jobs.framework.management import UnknownAncestor
+from headgate.jobs.framework.release_mark import BY_UNINSTALL, WITHOUT_WEBHOOK, is_released
 from headgate.jobs.framework.scheduling_gated_by import gated_by
 from headgate.jobs.framework.workload import prebuilt_name, queue_of
-from headgate.jobs.kinds.job_kind import JobKind, is_suspended
+from headgate.jobs.kinds.job_kind import JobKind, has_suspend_set, is_suspended
 from headgate.jobs.names import DEFAULT_QUEUE, QUEUE_NAME, SCHEDULING_GATED_BY
-from headgate.jobs.pods.pod_metadata import foreign_gates_of, group_of, has_fast_admission, total_count
+from headgate.jobs.pods.managed_pod import read_managed_pod
+from headgate.jobs.pods.pod_metadata import foreign_gates_of, group_of, has_fast_admission, is_gated, total_count
 from headgate.jobs.settings import DEFAULT, JobSettings
 
 Object = dict[str, Any]
@@ -31,8 +33,9 @@ OWNER_NOT_READABLE: Final = "OwnerNotReadable"
 
 class MissingWorkload(msgspec.Struct, frozen=True):
     """Why there is no Workload. ``state``: one of finished, unmanaged, child (an owner of the object has the Workload),
-    gated, missing, unknown (the user may not list Workloads; then ``facts`` says what the object itself shows).
-    ``next``: the steps that lead to a Workload. ``gate``: what gates the object."""
+    gated, released (it runs, and no Workload is created), missing, unknown (the user may not list Workloads; then
+    ``facts`` says what the object itself shows). ``next``: the steps that lead to a Workload. ``gate``: what gates the
+    object."""
 
     state: str
     summary: str
@@ -40,6 +43,19 @@ class MissingWorkload(msgspec.Struct, frozen=True):
     gate: str = ""
     ancestor: str = ""
     facts: tuple[str, ...] = ()
+
+
+def unadmitted_job_note(kind: JobKind, job: Object) -> str:
+    """Why a job that has no admission is not stopped; empty if it would be."""
+    runs = not has_suspend_set(kind, job) and kind.outcome(job) is None
+    return BY_UNINSTALL if runs and is_released(job) else ""
+
+
+def unadmitted_pod_note(pod: Object) -> str:
+    """Why a pod that has no admission is not deleted; empty if it would be."""
+    if is_gated(pod) or not (read := read_managed_pod(pod)).may_run_unadmitted:
+        return ""
+    return BY_UNINSTALL if read.is_released else WITHOUT_WEBHOOK
 
 
 def unknown_workload(job: Object, reason: str, kind: JobKind | None = None) -> MissingWorkload:
@@ -85,6 +101,10 @@ def explain_missing_workload(
     if labels is not None and not settings.namespaces.matches(labels):
         summary = f"jobs in namespace {namespace} are not managed (managedJobsNamespaceSelector, by default)"
         return MissingWorkload("unmanaged", summary, ("the job has to be made in another namespace",))
+    if note := unadmitted_job_note(kind, job):
+        return MissingWorkload(
+            "released", note, ("to queue it, suspend it: set " + ".".join(kind.suspend) + " to true",)
+        )
     if not queue:
         return _without_queue(kind, job, f"{namespace}/{DEFAULT_QUEUE}" in (local_queues or {}))
     gate = gated_by(job)
@@ -107,6 +127,8 @@ def explain_missing_pod_workload(
     of other controllers on these pods."""
     if isinstance(ancestor, UnknownAncestor):
         return _explain_unknown_ancestor(ancestor)
+    if note := unadmitted_pod_note(pod):
+        return MissingWorkload("released", note, ("to queue it, create it again",))
     owner = {} if ancestor is None else ancestor
     gate = gated_by(pod) or gated_by(owner)
     if gate is not None:

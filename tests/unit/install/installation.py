@@ -41,7 +41,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
 class Installation:
     """`sent`: the writes, in their order: method and path. `before_request` is called before each request. `headers`:
     of all responses. `token`: of the user who types; `STRANGER` has no rights. `protected`: paths of objects that no
-    user may patch, because of a policy."""
+    user may patch, because of a policy. `deployment_finalizers`: those that a deleted Deployment
+    keeps."""
 
     def __init__(self, token: str = TOKEN) -> None:
         self.token = token
@@ -50,6 +51,7 @@ class Installation:
         self.sent: list[str] = []
         self.headers: dict[str, str] = {}
         self.protected: set[str] = set()
+        self.deployment_finalizers: list[str] = []
         self.before_request: Callable[[HTTPRequest], None] = lambda request: None
 
     def install(self, options: InstallOptions | None = None, namespace: str = NAMESPACE) -> list[ApplyOutcome]:
@@ -106,7 +108,7 @@ class Installation:
             found = self.server.get(request.path).body
             self.server.put(f"{request.path}/finalize", {**found, "spec": {"finalizers": []}})
         elif "/deployments/" in request.path:
-            self.server.patch(request.path, {"metadata": {"finalizers": None}})
+            self.server.patch(request.path, {"metadata": {"finalizers": self.deployment_finalizers or None}})
 
     def allow(self, *verbs: str, of: dict[str, tuple[str, ...]] | None = None) -> None:
         """What the stranger may do from now on with objects of these groups and resources, by default with all, and to

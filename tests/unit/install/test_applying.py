@@ -234,3 +234,20 @@ def test_the_dry_run_before_the_first_write_has_the_limits_that_the_queue_keeps(
     assert made.perform(refusals([_queue("mine", memory="4Gi")])) == []
     (body,) = sent
     assert msgspec.json.decode(body)["spec"]["capability"] == {"cpu": "2", "memory": "4Gi"}
+
+
+def test_an_object_of_another_owner_is_a_conflict_unless_it_is_adopted() -> None:
+    made = Installation()
+    path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
+    made.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    made.create(path, {"metadata": {"name": "headgate"}})
+    (account,) = [each for each in install_objects(InstallOptions(), NAMESPACE) if each["kind"] == "ServiceAccount"]
+    (problem,) = made.perform(refusals([account]))
+    assert problem.startswith("serviceaccount/headgate: it exists and is not of this installation: ")
+    assert made.perform(check_object(account)).state == "conflict"
+    assert made.perform(refusals([account], adopts=True)) == []
+    assert made.perform(apply_object(account, adopts=True)).action == "configured"
+    assert made.perform(check_object(account)).state == "present"
+    labels = {"app.kubernetes.io/managed-by": "Helm"}
+    made.server.patch(f"{path}/headgate", {"metadata": {"labels": labels}})
+    assert "the Helm release headgate manages it" in made.perform(apply_object(account)).problem

@@ -167,8 +167,7 @@ def test_an_object_that_cannot_be_written_does_not_keep_the_others_waiting() -> 
     with pytest.raises(UninstallError) as failed:
         made.uninstall()
     assert str(failed.value).splitlines() == [
-        f"pod/t/gated keeps gate {GATE}: missing right: patch pods in namespace t "
-        "(the server returned 403: denied by a policy)",
+        f"pod/t/gated keeps gate {GATE}: cannot patch pods in namespace t: the server returned 403: denied by a policy",
         "not done: job.batch/t/waits started: 403: denied by a policy",
         "not done: workloads/t/w is active again: 403: denied by a policy",
         f"not done: workloads/t/w lost finalizer {IN_USE}: 403: denied by a policy",
@@ -502,3 +501,81 @@ def test_where_the_server_answers_no_reviews_the_steps_are_tried() -> None:
     assert made.server.put(role, {**made.get(role), "rules": rules}).status == 200
     made.token = STRANGER
     assert "deployment.apps/headgate deleted" in made.uninstall()
+
+
+def test_a_finalizer_of_another_program_that_keeps_the_deployment_is_named() -> None:
+    made = _in_use()
+    path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/headgate"
+
+    def add_finalizer(request: HTTPRequest) -> None:
+        if request.method == "DELETE" and request.path == path:
+            made.server.patch(path, {"metadata": {"finalizers": ["example.com/hold"]}})
+
+    made.before_request = add_finalizer
+    made.deployment_finalizers = ["example.com/hold"]
+    with pytest.raises(UninstallError, match=r"has the finalizer example\.com/hold of another program; remove it"):
+        made.uninstall()
+    assert made.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/headgate-view") is None, "the rest is done"
+    made.server.patch(path, {"metadata": {"finalizers": None}})
+    made.uninstall()
+    assert made.get(f"/api/v1/namespaces/{NAMESPACE}") is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("serviceaccounts", {}),
+        ("services", {"spec": {"ports": [{"port": 80}]}}),
+        ("secrets", {"stringData": {"key": "value"}}),
+    ],
+)
+def test_an_object_of_a_user_with_the_name_of_one_of_headgate_is_named_and_never_deleted(
+    kind: str, body: Object
+) -> None:
+    made = Installation()
+    name = "headgate-webhooks" if kind == "secrets" else "headgate"
+    collection = f"/api/v1/namespaces/{NAMESPACE}/{kind}"
+    made.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    theirs = made.create(collection, {"metadata": {"name": name}, **body})
+    outcomes = {each.name: each for each in made.install()}
+    refused = outcomes[f"{kind.removesuffix('s')}/{name}"]
+    assert "does not have the label app.kubernetes.io/part-of=headgate" in refused.problem
+    assert "--adopt" in refused.problem
+    lines = made.uninstall()
+    assert any(each.startswith(f"{kind.removesuffix('s')}/{name} kept: ") for each in lines)
+    assert made.get(f"{collection}/{name}") == theirs
+
+
+def test_a_deployment_of_a_user_with_the_name_of_that_of_headgate_stays() -> None:
+    made = Installation()
+    collection = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
+    made.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    labels = {"app": "mine"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": CONTAINERS}}
+    made.create(
+        collection,
+        {"metadata": {"name": "headgate"}, "spec": {"selector": {"matchLabels": labels}, "template": template}},
+    )
+    assert any(each.startswith("deployment.apps/headgate kept: ") for each in made.uninstall())
+    assert made.get(f"{collection}/headgate")
+
+
+def test_jobs_and_pods_of_queues_are_marked_before_they_start() -> None:
+    """The job and pod controllers of a later installation read the mark (`tests/unit/jobs/test_release_mark.py`)."""
+    made = _in_use()
+    _with_quota(made)
+    gates = [{"name": "kueue.x-k8s.io/admission"}]
+    metadata = {"labels": {"kueue.x-k8s.io/managed": "true"}, "finalizers": ["kueue.x-k8s.io/managed"]}
+    for name in ("queued", "protected"):
+        pod: Object = {"metadata": {"name": name, **metadata}, "spec": {"containers": CONTAINERS}}
+        made.create(PODS, {**pod, "spec": {**pod["spec"], "schedulingGates": gates}})
+    made.protected.add(f"{PODS}/protected")
+    with pytest.raises(UninstallError, match="pod/t/protected marked"):
+        made.uninstall()
+    for path in (f"{PODS}/queued", f"{JOBS}/waits", f"{JOBS}/without-workload"):
+        found = made.get(path)["metadata"]
+        assert found["annotations"]["headgate.dev/released"] == found["uid"], path
+    assert not made.get(f"{PODS}/queued")["spec"].get("schedulingGates")
+    assert "finalizers" not in made.get(f"{PODS}/queued")["metadata"]
+    assert made.get(f"{PODS}/protected")["spec"]["schedulingGates"] == gates, "it would start without the mark"
+    assert "headgate.dev/released" not in (made.get(f"{PODS}/gated")["metadata"].get("annotations") or {})

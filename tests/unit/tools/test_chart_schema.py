@@ -15,14 +15,13 @@ from tools.chart_schema import RULES, UNCHECKED, argument_check, configuration_s
 
 from headgate.cli.commands.run import command
 from headgate.cli.configuration.decoder import CHECKS, validate_duration
-from headgate.cli.configuration.install_values import REFUSED_ARGUMENTS, REFUSED_FIELDS
+from headgate.cli.configuration.flags import FLAGS
+from headgate.cli.configuration.install_values import ALLOWED_VALUES, REFUSED_ARGUMENTS, REFUSED_FIELDS
 from headgate.cli.configuration.types import schema_fields
-from headgate.cli.options.address import parse_address
 from headgate.install.deployment import run_arguments
 from headgate.install.options import FEATURE_GATES
 from headgate.install.template import Text, When
 from headgate.kube.feature_gates import GATES, parse_feature_gates
-from headgate.runtime.webhooks.target import parse_service
 
 MAY_BE_REPEATED = {"--config", FEATURE_GATES}
 """Files of other kinds, and feature gates: the check of `gatePolicies` reads them."""
@@ -30,7 +29,13 @@ MAY_BE_REPEATED = {"--config", FEATURE_GATES}
 
 def test_every_rule_of_the_decoder_is_written_for_helm_or_listed_as_unchecked() -> None:
     assert CHECKS.keys() <= RULES.keys() | UNCHECKED.keys()
-    assert REFUSED_FIELDS.keys() <= RULES.keys()
+    assert set(ALLOWED_VALUES) <= set(REFUSED_FIELDS)
+    for path in REFUSED_FIELDS:
+        parent = next(each for each in RULES if path == each or path.startswith(f"{each}."))
+        rule: Any = RULES[parent]
+        for step in path.removeprefix(parent).strip(".").split("."):
+            rule = rule["properties"][step] if step else rule
+        assert rule["enum"] in ([None], [None, ALLOWED_VALUES.get(path)]), path
     assert RULES.keys() | UNCHECKED.keys() <= {each.path for each in schema_fields()}
 
 
@@ -56,6 +61,12 @@ def test_every_argument_that_the_installation_sets_is_refused_in_extra_args() ->
     ours = {_flag_of(each) for each in run_arguments() if _flag_of(each).startswith("--")}
     assert {"--components", "--log-level", "--webhook-listen"} <= ours
     assert ours - MAY_BE_REPEATED <= REFUSED_ARGUMENTS.keys()
+
+
+def test_what_the_installation_sets_by_arguments_cannot_be_set_by_fields() -> None:
+    """A field would have no effect: an argument wins over the file."""
+    ours = {_flag_of(each) for each in run_arguments()} - MAY_BE_REPEATED
+    assert {each.path for each in FLAGS if each.flag in ours} <= REFUSED_FIELDS.keys()
 
 
 def _flag_of(argument: object) -> str:
@@ -84,16 +95,6 @@ def test_durations_that_headgate_accepts_match_the_patterns(text: str) -> None:
 def test_texts_that_are_no_duration_above_zero_do_not_match(text: str) -> None:
     assert validate_duration(text, "")
     assert not _matches(chart_schema.DURATION, text)
-
-
-@given(st.text("ab/:0189[]", max_size=9))
-@example("[::1]:80")
-@example("ns/name:444")
-def test_addresses_and_services_that_headgate_accepts_match_the_patterns(text: str) -> None:
-    if not isinstance(parse_address("", text, ""), str):
-        assert _matches((chart_schema.ADDRESS,), text)
-    if not isinstance(parse_service(text), str):
-        assert _matches((chart_schema.SERVICE,), text)
 
 
 @given(st.lists(st.sampled_from([*(each.name for each in GATES), "Foo", "", " ", "=", "true", "0", ","])).map("".join))

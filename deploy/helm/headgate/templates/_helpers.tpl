@@ -69,6 +69,9 @@ true
 {{- if and .Values.gatePolicies.enabled (not .Values.components.webhooks) -}}
 {{- fail "gatePolicies.enabled needs components.webhooks, which apply the policies" -}}
 {{- end -}}
+{{- if and ((.Values.configuration).metrics).certFile (not .Values.metrics.secure) -}}
+{{- fail "configuration.metrics.certFile: metrics are not served over TLS; set metrics.secure of the values to true, or remove it" -}}
+{{- end -}}
 {{- include "headgate.checkArguments" . -}}
 {{- end }}
 
@@ -79,7 +82,6 @@ two words. */ -}}
   "--gate-all-pods"
   "--no-gate-all-pods"
   "--leader-elect"
-  "--no-leader-elect"
   "--podgroups-for-bare-pods"
   "--no-podgroups-for-bare-pods"
   "--wait-for-terminating"
@@ -88,11 +90,9 @@ two words. */ -}}
   "--no-manage-jobs-without-queue-name"
   "--takeover"
   "--no-takeover"
-  "--dry-run"
-  "--no-dry-run" -}}
+  "--no-dry-run"
+  "--no-shadow" -}}
 {{- $options := list
-  "--kubeconfig"
-  "--context"
   "--config"
   "--kueue-config"
   "--feature-gates"
@@ -112,6 +112,8 @@ two words. */ -}}
   "--report-terminating-pods-after"
   "--force-delete-terminating-pods-after" -}}
 {{- $refused := dict
+  "--kubeconfig" "the pods use their ServiceAccount, which has the rights; remove it"
+  "--context" "the pods use their ServiceAccount, which has the rights; remove it"
   "--components" "the rights of the pods depend on it; set components in place of it"
   "--webhook-url" "API servers reach the webhooks of an installation through its Service; remove it"
   "--webhook-service" "API servers reach the webhooks of an installation through its Service; remove it"
@@ -120,6 +122,11 @@ two words. */ -}}
   "--metrics-listen" "the probes and the Service use the port that the installation sets; remove it"
   "--metrics-secure" "the probes of the pods depend on it; set metrics.secure of the values in place of it"
   "--no-metrics-secure" "the probes of the pods depend on it; set metrics.secure of the values in place of it"
+  "--no-leader-elect" "during an update two pods run at the same time, and one of them must lead; remove it"
+  "--dry-run" "the pods would write nothing; remove it"
+  "--shadow" "shadow mode writes nothing, and an installation works; run it as a command, with its own rights"
+  "--for" "shadow mode writes nothing, and an installation works; run it as a command, with its own rights"
+  "--shadow-patience" "shadow mode writes nothing, and an installation works; run it as a command, with its own rights"
   "--log-level" "set logLevel in place of it"
   "--log-format" "set logFormat in place of it"
   "--help" "the pods would print it and end; remove it" -}}

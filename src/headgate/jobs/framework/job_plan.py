@@ -19,6 +19,7 @@ from headgate.jobs.framework.activation_labels import keep_deactivation, plan_ac
 from headgate.jobs.framework.job_writes import PassedOnLabel, PlannedWrite
 from headgate.jobs.framework.management import NOT_FOUND, ManagedChild, ManagementScope, UnknownAncestor
 from headgate.jobs.framework.pod_set_info import StartConflict, start_patch
+from headgate.jobs.framework.release_mark import BY_UNINSTALL, RUNS_WITHOUT_ADMISSION, is_released
 from headgate.jobs.framework.scheduling_gated_by import gated_by
 from headgate.jobs.framework.workload import (
     PriorityClasses,
@@ -160,7 +161,7 @@ def plan_job(
                 return planned
     if isinstance(management, ManagedChild):
         return _suspend_child(kind, job, context.scope.workload_of(management.ancestor))
-    return _first_step(_RULES, state) if management == "managed" else _set_default_queue(kind, job, context.scope)
+    return _first_step(_RULES if management == "managed" else _RULES_WITHOUT_QUEUE, state)
 
 
 def _first_step(rules: Sequence[Rule], state: JobPlanInput) -> JobPlanStep:
@@ -174,15 +175,18 @@ def _first_step(rules: Sequence[Rule], state: JobPlanInput) -> JobPlanStep:
 def _suspend_child(kind: JobKind, job: Object, workload: Object | None) -> JobPlanStep:
     if has_suspend_set(kind, job) or kind.outcome(job) is not None:
         return None
-    return None if workload is not None and may_start(workload) else job_writes.suspend_child(kind, job)
+    if workload is not None and may_start(workload):
+        return job_writes.remove_release_mark(kind, job) if is_released(job) else None
+    return None if is_released(job) else job_writes.suspend_child(kind, job)
 
 
-def _set_default_queue(kind: JobKind, job: Object, scope: ManagementScope) -> JobPlanStep:
+def _set_default_queue(state: JobPlanInput) -> JobPlanStep:
     """Sets the default queue of the namespace on a running job without a queue: Headgate's admission did not handle its
     creation. A suspended job without a queue is not changed: its user has removed the queue name."""
+    kind, job = state.kind, state.job
     if has_suspend_set(kind, job) or kind.outcome(job) is not None:
         return None
-    queue = scope.default_queue(job)
+    queue = state.context.scope.default_queue(job)
     return job_writes.set_queue_name(kind, job, queue) if queue else None
 
 
@@ -219,6 +223,22 @@ def _finish_workload(state: JobPlanInput) -> JobPlanStep:
         state.kind, state.job, "FinishedWorkload", f"Workload '{_key(state.workload)}' is declared finished"
     )
     return job_writes.finish(state.workload, reason, outcome.message, state.context.now_s, event)
+
+
+def _leave_released_job(state: JobPlanInput) -> JobPlanStep:
+    """Does not stop a job that an uninstallation has let run. If it waits, or its Workload is admitted with as many
+    pods as the job has, the mark is removed, and the later rules apply. Until then its Workload stays in its queue."""
+    kind, job, workload = state.kind, state.job, state.workload
+    if not is_released(job) or kind.outcome(job) is not None:
+        return None
+    has_admission = workload is not None and is_admitted(workload) and has_admitted_counts(kind, workload, job)
+    if has_suspend_set(kind, job) or has_admission:
+        return job_writes.remove_release_mark(kind, job)
+    if workload is not None and is_terminating(workload) and has_finalizer(workload):
+        return job_writes.remove_finalizer(workload)
+    quota = "its Workload is admitted" if workload is not None else "it ends"
+    text = f"{BY_UNINSTALL}; no quota is counted for it until {quota}; to queue it, suspend it"
+    return JobBlocked(RUNS_WITHOUT_ADMISSION, text, is_warning=False)
 
 
 def _stop_for_deleted_workload(state: JobPlanInput) -> JobPlanStep:
@@ -425,6 +445,7 @@ def _stop(state: JobPlanInput, message: str) -> PlannedWrite | None:
 
 _RULES: Final[tuple[Rule, ...]] = (
     _consume_activation_labels,
+    _leave_released_job,
     _finish_workload,
     _stop_for_deleted_workload,
     _hold_gated_job,
@@ -436,6 +457,8 @@ _RULES: Final[tuple[Rule, ...]] = (
     _set_pods_ready,
     _start_or_stop_job,
 )
+_RULES_WITHOUT_QUEUE: Final[tuple[Rule, ...]] = (_leave_released_job, _set_default_queue)
+"""For a job that names no queue."""
 
 
 def _delete_workload_if_unmanaged(state: JobPlanInput) -> JobPlanStep:
@@ -459,6 +482,11 @@ _UNMANAGED_RULES: Final[tuple[Rule, ...]] = (_finish_workload, _delete_workload_
 def may_start(workload: Object) -> bool:
     """Whether the Workload is admitted and does not wait for terminating pods."""
     return has_condition(workload, names.ADMITTED) and not has_condition(workload, names.WAITING_FOR_TERMINATING_PODS)
+
+
+def is_admitted(workload: Object) -> bool:
+    """Whether the Workload is admitted and not finished, so that its job or its pods may run."""
+    return has_condition(workload, names.ADMITTED) and not has_condition(workload, names.FINISHED)
 
 
 def wait_for_terminating_pods(workload: Object) -> JobBlocked:

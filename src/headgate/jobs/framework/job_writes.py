@@ -14,7 +14,7 @@ from headgate.controllers.framework.effects import Create, Delete, EmitEvent, Pa
 from headgate.controllers.ownership.pods import object_reference
 from headgate.jobs.framework.pod_set_info import merge_patches, restore_patch
 from headgate.jobs.kinds.job_kind import JobKind, Object, has_suspend_set, patch_at
-from headgate.jobs.names import COMPONENT, QUEUE_NAME, STOPPING
+from headgate.jobs.names import COMPONENT, QUEUE_NAME, RELEASED, STOPPING
 from headgate.kube import conditions
 from headgate.kube.lenient_reader import get_path
 from headgate.kube.object_meta import controller_reference, owner_references
@@ -93,6 +93,15 @@ def suspend_child(kind: JobKind, job: Object) -> PlannedWrite:
 
 def set_queue_name(kind: JobKind, job: Object, queue: str) -> PlannedWrite:
     return PlannedWrite(_patch_job(kind, job, {"metadata": {"labels": {QUEUE_NAME: queue}}}))
+
+
+def remove_release_mark(kind: JobKind, job: Object) -> PlannedWrite:
+    """Removes the mark of an uninstallation. If the job ran and was then suspended by its user, the next writes are the
+    last ones of ``stop``: the API server refuses changes of the template of a job that has a start time."""
+    annotations: dict[str, str | None] = {RELEASED: None}
+    if has_suspend_set(kind, job) and kind.start_time and get_path(job, kind.start_time) is not None:
+        annotations[STOPPING] = "true"
+    return PlannedWrite(_patch_job(kind, job, {"metadata": {"annotations": annotations}}))
 
 
 def remove_activation_labels(kind: JobKind, job: Object, ignored: str) -> PlannedWrite:

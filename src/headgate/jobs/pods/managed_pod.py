@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from headgate.controllers.ownership.pods import is_ready, phase_of
+from headgate.jobs.framework.release_mark import is_released
 from headgate.jobs.framework.scheduling_gated_by import gated_by
 from headgate.jobs.framework.workload import admission_gates_of, queue_of
 from headgate.jobs.names import MANAGED, POD_SET_LABEL, ROLE_HASH, TERMINATION_TARGET
@@ -29,7 +30,9 @@ class ManagedPod(msgspec.Struct, frozen=True):
     """``total``: the number of pods in its group, or an error text if its annotation is invalid. ``is_gated``: it has
     Kueue's scheduling gate. ``has_finalizer``: it has Headgate's finalizer. ``has_termination_target``: it has the
     condition TerminationTarget with the reason of its termination. ``is_force_deleted``: it was deleted without a grace
-    period, so the API server does not wait for the kubelet, and only finalizers delay the removal of the pod."""
+    period, so the API server does not wait for the kubelet, and only finalizers delay the removal of the pod.
+    ``is_released``: an uninstallation has given it up. ``has_passed_admission``: Headgate's or Kueue's webhook handled
+    its creation and gated it."""
 
     pod: Object
     name: str
@@ -46,6 +49,8 @@ class ManagedPod(msgspec.Struct, frozen=True):
     has_finalizer: bool
     has_termination_target: bool
     is_force_deleted: bool
+    is_released: bool
+    has_passed_admission: bool
 
     @property
     def has_ended(self) -> bool:
@@ -67,6 +72,12 @@ class ManagedPod(msgspec.Struct, frozen=True):
     def is_running(self) -> bool:
         """Whether the pod may run: its gate is removed, it has not ended, and it does not terminate."""
         return not (self.is_gated or self.is_terminating or self.has_ended)
+
+    @property
+    def may_run_unadmitted(self) -> bool:
+        """Whether the pod runs and is not stopped if it has no admission: no webhook could gate it, or its gate was
+        removed by an uninstallation, or after one."""
+        return self.is_running and (self.is_released or not self.has_passed_admission)
 
     @property
     def has_finished_terminating(self) -> bool:
@@ -99,7 +110,17 @@ def read_managed_pod(pod: Object) -> ManagedPod:
         has_finalizer=MANAGED in (metadata.get("finalizers") or ()),
         is_force_deleted=bool(metadata.get("deletionTimestamp")) and metadata.get("deletionGracePeriodSeconds") == 0,
         has_termination_target=conditions.is_true((pod.get("status") or {}).get("conditions"), TERMINATION_TARGET),
+        is_released=is_released(pod),
+        has_passed_admission=_has_passed_admission(pod),
     )
+
+
+def _has_passed_admission(pod: Object) -> bool:
+    """The webhook records the role of each pod that it gates, and adds the finalizer to pods without an owner in a
+    queue. The label alone proves nothing: templates of Deployments and StatefulSets have it."""
+    metadata = pod["metadata"]
+    is_marked = ROLE_HASH in (metadata.get("annotations") or {}) or MANAGED in (metadata.get("finalizers") or ())
+    return is_marked or pod_metadata.is_gated(pod)
 
 
 def _role_of(pod: Object) -> str:

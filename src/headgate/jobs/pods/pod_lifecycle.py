@@ -9,9 +9,17 @@ from __future__ import annotations
 
 from headgate.controllers.framework.effects import Create
 from headgate.jobs.framework import job_writes
-from headgate.jobs.framework.job_plan import GATED, JobBlocked, has_finalizer, is_terminating, plan_orphaned_workload
+from headgate.jobs.framework.job_plan import (
+    GATED,
+    JobBlocked,
+    has_finalizer,
+    is_admitted,
+    is_terminating,
+    plan_orphaned_workload,
+)
 from headgate.jobs.framework.job_writes import PlannedWrite
 from headgate.jobs.framework.management import NOT_FOUND, UnknownAncestor
+from headgate.jobs.framework.release_mark import BY_UNINSTALL, RUNS_WITHOUT_ADMISSION, WITHOUT_WEBHOOK
 from headgate.jobs.pods import group_workload, pod_writes
 from headgate.jobs.pods.managed_pod import SUCCEEDED
 from headgate.jobs.pods.pod_metadata import foreign_gates_of
@@ -30,6 +38,25 @@ from headgate.kube import conditions
 from headgate.kube.lenient_reader import get_path
 from headgate.quota import names
 from headgate.quota.kinds.names import WORKLOADS
+
+
+def leave_released_pods(state: PodPlanInput) -> PodPlanStep:
+    """Does not delete pods that run because an uninstallation released them, or because no webhook was registered when
+    they were created. The other pods of their group wait with them. When the pods have ended, or their Workload is
+    admitted, the later rules apply; pods that wait, or have an admission, lose the mark of the uninstallation."""
+    workload, unit = state.workload, state.unit
+    may_run = workload is not None and is_admitted(workload)
+    writes = pod_writes.remove_release_marks([each for each in unit.members if may_run or each.is_waiting])
+    left = [each for each in unit.members if each.may_run_unadmitted]
+    if writes or may_run or not left:
+        return writes or None
+    if workload is not None and is_terminating(workload) and has_finalizer(workload):
+        return (job_writes.remove_finalizer(workload),)
+    why = BY_UNINSTALL if left[0].is_released else WITHOUT_WEBHOOK
+    subject = f"pod {left[0].name} of its group: " if unit.is_group else ""
+    quota = "its Workload is admitted" if workload is not None else "it ends"
+    text = f"{subject}{why}; no quota is counted for it until {quota}; to queue it, create it again"
+    return JobBlocked(RUNS_WITHOUT_ADMISSION, text, is_warning=False)
 
 
 def delete_replaced_workload(state: PodPlanInput) -> PodPlanStep:

@@ -16,6 +16,7 @@ from headgate.jobs.pods.pod_plan_input import Object, PodPlanContext, PodPlanInp
 from headgate.jobs.pods.pod_unit import PodUnit
 
 _RULES: Final[tuple[Rule, ...]] = (
+    pod_lifecycle.leave_released_pods,
     pod_lifecycle.delete_replaced_workload,
     pod_lifecycle.finish_workload,
     pod_lifecycle.stop_for_deleted_workload,

@@ -25,7 +25,7 @@ from headgate.jobs.framework.job_writes import (
     with_condition_set,
 )
 from headgate.jobs.framework.pod_set_info import PodSetInfo, StartConflict, merge_patches, pod_set_info_patch
-from headgate.jobs.names import COMPONENT, MANAGED, OWN_GATES, TERMINATION_TARGET
+from headgate.jobs.names import COMPONENT, MANAGED, OWN_GATES, RELEASED, TERMINATION_TARGET
 from headgate.jobs.pods.group_workload import KIND, reference_to
 from headgate.jobs.pods.managed_pod import ManagedPod
 from headgate.kube import conditions
@@ -97,6 +97,15 @@ def remove_finalizers(members: Sequence[ManagedPod]) -> tuple[PlannedWrite, ...]
         PlannedWrite(_patch(each, {"metadata": {"uid": each.uid, "$deleteFromPrimitiveList/finalizers": [MANAGED]}}))
         for each in members
         if each.has_finalizer
+    )
+
+
+def remove_release_marks(members: Sequence[ManagedPod]) -> tuple[PlannedWrite, ...]:
+    """Removes the mark of an uninstallation from the pods that have it."""
+    return tuple(
+        PlannedWrite(_patch(each, {"metadata": {"uid": each.uid, "annotations": {RELEASED: None}}}))
+        for each in members
+        if each.is_released
     )
 
 

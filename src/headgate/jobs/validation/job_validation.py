@@ -32,6 +32,7 @@ ANNOTATIONS: Final = "metadata.annotations"
 QUEUE_PATH: Final = f"{LABELS}[{names.QUEUE_NAME}]"
 _PRIORITY_PATH: Final = f"{LABELS}[{names.PRIORITY_CLASS}]"
 _TIME_PATH: Final = f"{LABELS}[{names.MAX_EXEC_TIME}]"
+_RELEASED_PATH: Final = f"{ANNOTATIONS}[{names.RELEASED}]"
 _ELASTIC_PATH: Final = f"{ANNOTATIONS}[{names.ELASTIC}]"
 _TOPOLOGY: Final = tuple(f"{GROUP}/podset-{each}-topology" for each in ("required", "preferred", "unconstrained"))
 
@@ -77,6 +78,8 @@ def validate_update(
             label(new, names.MAX_EXEC_TIME) or "", label(old, names.MAX_EXEC_TIME) or "", _TIME_PATH
         )
     found += validate_priority_update(new, old, is_waiting=is_waiting)
+    if annotation(new, names.RELEASED) not in (None, annotation(old, names.RELEASED)):
+        found.append(forbidden(_RELEASED_PATH, "only an uninstallation of Headgate sets it"))
     return found + validate_gated_by_annotations_update(new, old, features)
 
 
