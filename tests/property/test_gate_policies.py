@@ -115,7 +115,7 @@ def test_a_write_is_refused_if_and_only_if_a_policy_says_so(
     refused = refuse_new_pod(requester, new, find, lambda gate: waiting.get(gate, 0))
     allowed = all(may_add(gate, wires, requester) and has_room(gate, wires, waiting) for gate in new)
     assert (refused is None) == allowed
-    refused = refuse_new_template(requester, old, new, find)
+    refused = refuse_new_template(requester, old, new, find, "spec.template.spec")
     assert (refused is None) == all(may_add(gate, wires, requester) for gate in set(new) - set(old))
     refused = refuse_lifting(requester, old, new, find)
     assert (refused is None) == all(may_lift(gate, wires, requester) for gate in set(old) - set(new))

@@ -50,7 +50,8 @@ def review_template(
     if not _is_reviewed(request, settings):
         return ALLOWED
     new, old = gates_of(find_object(request.obj, *path)), gates_of(find_object(request.old, *path))
-    return _response(refuse_new_template(_requester(request, settings), old, new, view.gate_policies.of_gate))
+    requester, find = _requester(request, settings), view.gate_policies.of_gate
+    return _response(refuse_new_template(requester, old, new, find, ".".join(path)))
 
 
 def _is_reviewed(request: AdmissionRequest, settings: AdmissionSettings) -> bool:

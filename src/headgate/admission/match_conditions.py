@@ -13,7 +13,7 @@ from typing import Final
 
 from headgate.admission.review_scope import ReviewScope
 from headgate.admission.settings import AdmissionSettings
-from headgate.capacity.names import GATE, OPT_IN, STAMP
+from headgate.capacity.names import GATE, LEASE, OPT_IN, STAMP
 from headgate.jobs.names import SCHEDULING_GATED_BY, SUSPENDING_PARENT
 from headgate.quota.names import ADMISSION_GATED_BY, GROUP
 
@@ -59,11 +59,10 @@ def new_pod_of_queue_gate(settings: AdmissionSettings, scope: ReviewScope) -> st
 
 
 def changed_stamp(settings: AdmissionSettings, scope: ReviewScope) -> str:
-    """Updates that add, change or remove the stamp, except those of Headgate itself: it stamps every pod that it
-    admits."""
-    after, before = _has_key(_ANNOTATIONS, STAMP), _has_key(_OLD_ANNOTATIONS, STAMP)
-    changed = f"({after} != {before} || ({after} && {_ANNOTATIONS}['{STAMP}'] != {_OLD_ANNOTATIONS}['{STAMP}']))"
-    return f"!(request.userInfo.username in {_list(settings.trusted_users)}) && {changed}"
+    """Updates that add, change or remove the stamp or the lease, except those of Headgate itself: it stamps every pod
+    that it admits."""
+    changed = " || ".join(map(_is_changed, (STAMP, LEASE)))
+    return f"!(request.userInfo.username in {_list(settings.trusted_users)}) && ({changed})"
 
 
 def resize_of_scheduled_pod(settings: AdmissionSettings, scope: ReviewScope) -> str:
@@ -161,6 +160,12 @@ def _has_path(path: str, then: str) -> str:
 
 def _has_key(field: str, key: str) -> str:
     return f"(has({field}) && '{key}' in {field})"
+
+
+def _is_changed(key: str) -> str:
+    """Whether an update adds, changes or removes the annotation."""
+    after, before = _has_key(_ANNOTATIONS, key), _has_key(_OLD_ANNOTATIONS, key)
+    return f"({after} != {before} || ({after} && {_ANNOTATIONS}['{key}'] != {_OLD_ANNOTATIONS}['{key}']))"
 
 
 def _is_in_namespaces(names: Iterable[str]) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from headgate.admission.admission_review import ALLOWED, AdmissionRequest, AdmissionResponse
+from headgate.admission.admission_review import ALLOWED, AdmissionRequest, AdmissionResponse, annotations_of
 from headgate.admission.settings import AdmissionSettings, ClusterView
+from headgate.capacity.api.ignored_annotations import find_ignored_sla
 from headgate.capacity.api.queue_state import CLOSED, CLOSING, OPEN, DesiredQueueState, closed_by, read_desired_state
 from headgate.capacity.kinds.definitions import MAX_MIN_RESOURCES
 from headgate.capacity.names import DEFAULT, QUEUES, ROOT
@@ -31,6 +32,20 @@ def validate_group(request: AdmissionRequest, settings: AdmissionSettings, view:
         problem = next(_name_problems(find_object(spec, "minResources")), "")
     if problem:
         return AdmissionResponse(refusal=problem)
+    annotations, old_annotations = annotations_of(request.obj), annotations_of(request.old)
+    ignored = find_ignored_sla(annotations) if annotations != old_annotations else []
+    return _with_warnings(_review_queue(request, spec, old_spec, view), ignored)
+
+
+def _with_warnings(response: AdmissionResponse, warnings: list[str]) -> AdmissionResponse:
+    if not warnings or response.refusal:
+        return response
+    return AdmissionResponse(warnings=(*response.warnings, *warnings))
+
+
+def _review_queue(
+    request: AdmissionRequest, spec: Mapping[str, Any], old_spec: Mapping[str, Any], view: ClusterView
+) -> AdmissionResponse:
     queue = _queue(spec)
     if request.operation == "CREATE":
         return _respond_to_queue(queue, view)

@@ -22,9 +22,10 @@ from headgate.admission.admission_review import (
 )
 from headgate.admission.assumed_resizes import AllowedResize, Growth
 from headgate.admission.settings import AdmissionSettings, ClusterView, Object
+from headgate.capacity.api.ignored_annotations import find_ignored_annotations, find_ignored_lease
 from headgate.capacity.api.stamp import read_stamp
 from headgate.capacity.kinds.resize_validation import find_resize_shortage, read_usage
-from headgate.capacity.names import DEFAULT, GATE, GROUP_NAMES, OPT_IN, POD_GROUPS, QUEUE_NAME, QUEUES, STAMP
+from headgate.capacity.names import DEFAULT, GATE, GROUP_NAMES, LEASE, OPT_IN, POD_GROUPS, QUEUE_NAME, QUEUES, STAMP
 from headgate.kube.api_resources import NAMESPACES
 from headgate.kube.field_errors import quote
 from headgate.kube.lenient_reader import find_object, find_text
@@ -39,7 +40,6 @@ _ANNOTATIONS: Final = "/metadata/annotations"
 _GATES: Final = "/spec/schedulingGates"
 _OPT_IN_POINTER: Final = f"{_ANNOTATIONS}/{escape(OPT_IN)}"
 _STAMP_POINTER: Final = f"{_ANNOTATIONS}/{escape(STAMP)}"
-_OPT_IN_VALUES: Final = f'metadata.annotations[{OPT_IN}]: only "true" asks for the gate and only "false" declines it'
 _GATE_NOT_REMOVED: Final = (
     f'spec.schedulingGates: {GATE} is not lifted from a pod without the annotation {OPT_IN}: "true"'
 )
@@ -55,7 +55,9 @@ def gate_new_pod(request: AdmissionRequest, settings: AdmissionSettings, view: C
     patch: list[Operation] = []
     if STAMP in annotations:
         patch.append({"op": "remove", "path": _STAMP_POINTER})
-    warnings = _warnings(annotations)
+    warnings: list[str] = []
+    if OPT_IN in annotations or opted_in(request, settings, view):
+        warnings += find_ignored_annotations(annotations)
     if opted_in(request, settings, view):
         if _can_be_gated(spec, settings):
             patch += _gate_patch(annotations, spec)
@@ -82,15 +84,19 @@ def opted_in(request: AdmissionRequest, settings: AdmissionSettings, view: Clust
 
 
 def reject_stamp_change(request: AdmissionRequest, settings: AdmissionSettings, view: ClusterView) -> AdmissionResponse:
-    """Rejects an update of a pod that adds, changes or removes the stamp, unless Headgate makes the update."""
+    """Rejects an update of a pod that adds, changes or removes the stamp, unless Headgate makes the update. Warns about
+    a changed lease that cannot be read."""
     if (
         not settings.queue_gate_enabled
         or request.user in settings.trusted_users
         or request.namespace in settings.exempt_namespaces
     ):
         return ALLOWED
-    before, after = annotations_of(request.old).get(STAMP), annotations_of(request.obj).get(STAMP)
-    return ALLOWED if before == after else _reject_stamp(request)
+    before, after = annotations_of(request.old), annotations_of(request.obj)
+    if before.get(STAMP) != after.get(STAMP):
+        return _reject_stamp(request)
+    ignored = find_ignored_lease(after) if before.get(LEASE) != after.get(LEASE) else []
+    return AdmissionResponse(warnings=tuple(ignored)) if ignored else ALLOWED
 
 
 def reject_binding_with_stamp(
@@ -209,13 +215,6 @@ def _gate_patch(annotations: Mapping[str, Any], spec: Mapping[str, Any]) -> list
 def _has_gate(spec: Mapping[str, Any]) -> bool:
     gates = spec.get("schedulingGates")
     return isinstance(gates, list) and any(isinstance(gate, dict) and gate.get("name") == GATE for gate in gates)
-
-
-def _warnings(annotations: Mapping[str, Any]) -> list[str]:
-    value = annotations.get(OPT_IN)
-    if value is None or value in _OPT_IN_CHOICES:
-        return []
-    return [f"{_OPT_IN_VALUES}; {quote(str(value))} is ignored"]
 
 
 def _other_scheduler_warning(spec: Mapping[str, Any]) -> str:

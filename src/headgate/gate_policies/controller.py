@@ -2,8 +2,8 @@
 
 Admission (``admission/gate_policies.py``) refuses writes; this controller does what no write triggers. There are three
 kinds of keys: a policy (its status, and its Lease, which is polled because a watch of all Leases would deliver those of
-all nodes), a gate (which pods have become overdue), and an overdue pod (its Event, its gate, its deletion). Each fails
-and is tried again on its own.
+all nodes; every second until the owner is known to be alive), a gate (which pods have become overdue), and an overdue
+pod (its Event, its gate, its deletion). Each fails and is tried again on its own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from headgate.gate_policies.api import Action, GatePolicy, read_policy
 from headgate.gate_policies.decision import gates_of
 from headgate.gate_policies.gate_ages import GateAges, WaitingPod
 from headgate.gate_policies.index import GatePolicyIndex
-from headgate.gate_policies.lease_health import LeaseHealth, missing_lease, observe_lease, unreadable_lease
+from headgate.gate_policies.lease_health import SOON_S, LeaseHealth, missing_lease, observe_lease, unreadable_lease
 from headgate.gate_policies.metrics import OLDEST, OVERDUE, OWNER, POLICY_ACCEPTED, WAITING, GatePolicyMetrics
 from headgate.gate_policies.names import ACCEPTED, GATE_POLICIES
 from headgate.gate_policies.status import gates_in_effect, policy_status
@@ -49,6 +49,8 @@ _LIFTED: Final = ("the gate was lifted", LIFTED_REASON)
 _DELETED: Final = ("the pod was deleted", DELETED_REASON)
 _STATUS_DELAY_S: Final = 1.0
 """Counts change with every pod; the status is written at most once in this time."""
+_READS_PER_S: Final = 5.0
+"""How often Leases of owners that are not known to be alive are read, all policies together."""
 _POD_FIELDS: Final = frozenset({"metadata.creationTimestamp", "spec.schedulingGates", "status.phase"})
 _READ_POD_FIELDS: Final = ("metadata.uid", "metadata.resourceVersion", "spec.schedulingGates")
 _LEASE_FIELDS: Final = ("metadata.uid", "spec")
@@ -225,7 +227,8 @@ class GatePolicyController(Controller):
             if current is None or current.uid != policy.uid or current.lease != policy.lease:
                 return Done()  # the change of the policy has enqueued it again
             policy = current
-            self._leases[name], self._poll_at_s[name] = health, response.now_s + health.poll_after_s
+            self._leases[name] = health
+            self._poll_at_s[name] = response.now_s + self._poll_after_s(health)
         before_status = self._statuses.get(name, {})
         status = policy_status(policy, self._index, self._ages, self._leases.get(name), before_status, now_s)
         if any(before_status.get(field) != value for field, value in status.items()):
@@ -240,6 +243,11 @@ class GatePolicyController(Controller):
         if policy.lease is None:
             return Done()
         return RequeueAfter(max(self._poll_at_s.get(name, now_s) - now_s, 0.0))
+
+    def _poll_after_s(self, health: LeaseHealth) -> float:
+        """When to read a Lease again. The requests for all Leases that are read often are bounded together."""
+        often = sum(each.poll_after_s <= SOON_S for each in self._leases.values())
+        return max(health.poll_after_s, often / _READS_PER_S) if health.poll_after_s <= SOON_S else health.poll_after_s
 
     # -- metrics ---------------------------------------------------------------------------------------------------
 

@@ -50,7 +50,8 @@ def refuse_new_pod(
             return _refusal(requester, "add", gate, policy, policy.added_by)
         if policy.max_pods is not None and (waiting := count_pods(gate)) >= policy.max_pods:
             return (
-                f"spec.schedulingGates: {waiting} pods of this namespace wait behind the gate {quote(gate)}, and "
+                f"spec.schedulingGates: {waiting} {'pod' if waiting == 1 else 'pods'} of this namespace "
+                f"{'waits' if waiting == 1 else 'wait'} behind the gate {quote(gate)}, and "
                 f"GatePolicy {quote(policy.name)} allows {policy.max_pods} (maxPods); create the pod when a gate is "
                 "lifted, or ask an administrator for a higher limit"
             )
@@ -58,14 +59,15 @@ def refuse_new_pod(
 
 
 def refuse_new_template(
-    requester: Requester, old: Iterable[str], new: Iterable[str], find_policy: FindPolicy
+    requester: Requester, old: Iterable[str], new: Iterable[str], find_policy: FindPolicy, path: str
 ) -> str | None:
-    """Why the pod template must not be written; None if it may. ``old`` and ``new``: its gates."""
+    """Why the pod template must not be written; None if it may. ``old`` and ``new``: its gates. ``path``: of the spec
+    of the pods, for the message."""
     before = frozenset(old)
     for gate in dict.fromkeys(new):
         policy = find_policy(gate)
         if gate not in before and policy is not None and not _may_add(requester, policy):
-            return _refusal(requester, "add", gate, policy, policy.added_by)
+            return _refusal(requester, "add", gate, policy, policy.added_by, path)
     return None
 
 
@@ -96,9 +98,11 @@ def _may_lift(requester: Requester, gate: str, policy: GatePolicy) -> bool:
     return requester.is_headgate and (gate in OWN_GATES or expires)
 
 
-def _refusal(requester: Requester, verb: str, gate: str, policy: GatePolicy, allowed: Subjects | None) -> str:
+def _refusal(
+    requester: Requester, verb: str, gate: str, policy: GatePolicy, allowed: Subjects | None, path: str = "spec"
+) -> str:
     names = ", ".join(allowed.display_names) if allowed is not None and allowed.display_names else "no user"
     return (
-        f"spec.schedulingGates: user {quote(requester.user)} may not {verb} the gate {quote(gate)}: GatePolicy "
+        f"{path}.schedulingGates: user {quote(requester.user)} may not {verb} the gate {quote(gate)}: GatePolicy "
         f"{quote(policy.name)} allows it for {names}"
     )

@@ -19,6 +19,8 @@ Object = Mapping[str, Any]
 DEFAULT_DURATION_S: Final = 15.0
 _MIN_POLL_S: Final = 2.0
 _MAX_POLL_S: Final = 30.0
+SOON_S: Final = 1.0
+"""When to look again while the owner is not known to be alive: its start is then heard within a second."""
 
 
 class LeaseHealth(msgspec.Struct, frozen=True):
@@ -33,7 +35,8 @@ class LeaseHealth(msgspec.Struct, frozen=True):
 
 
 def missing_lease(key: str) -> LeaseHealth:
-    return LeaseHealth("False", "LeaseNotFound", f"Lease {key} does not exist; its owner creates and renews it")
+    text = f"Lease {key} does not exist; its owner creates and renews it"
+    return LeaseHealth("False", "LeaseNotFound", text, SOON_S)
 
 
 def unreadable_lease(key: str, problem: str) -> LeaseHealth:
@@ -51,14 +54,14 @@ def observe_lease(key: str, lease: Object, before: LeaseHealth | None, now_s: fl
     since_s = before.since_s if before is not None and before.version == version else now_s
     if not holder:
         text = f"Lease {key} has no holder: its owner has stopped"
-        return LeaseHealth("False", "LeaseReleased", text, poll_s, version, since_s)
+        return LeaseHealth("False", "LeaseReleased", text, SOON_S, version, since_s)
     if is_known and before is not None and before.version != version:
         return LeaseHealth("True", "LeaseRenewed", f"Lease {key} is renewed", poll_s, version, now_s)
     if now_s - since_s > max(duration_s, 2 * poll_s):
         text = f"Lease {key} has not been renewed for more than its duration of {duration_s:.0f} s"
-        return LeaseHealth("False", "LeaseExpired", text, poll_s, version, since_s)
+        return LeaseHealth("False", "LeaseExpired", text, SOON_S, version, since_s)
     if is_known and before is not None and before.status == "True":
         return msgspec.structs.replace(before, poll_after_s=poll_s)
     return LeaseHealth(
-        "Unknown", "LeaseObserved", f"Lease {key} exists; wait for its renewal", poll_s, version, since_s
+        "Unknown", "LeaseObserved", f"Lease {key} exists; wait for its renewal", SOON_S, version, since_s
     )

@@ -136,7 +136,10 @@ def test_every_kind_with_a_pod_template_is_reviewed(path: str) -> None:
     server = a_server()
     create_policy(server, "p", addedBy=[group("team")])
     body = {"metadata": {"name": "w"}, "spec": _workloads(GATE)[path]}
-    assert as_user(server, "alice", "POST", path, body).status == 403
+    refused = as_user(server, "alice", "POST", path, body)
+    assert refused.status == 403
+    template = "spec.jobTemplate.spec.template.spec" if path.endswith("/cronjobs") else "spec.template.spec"
+    assert f'forbidden: {template}.schedulingGates: user "alice" may not add the gate' in refused.body["message"]
     assert as_user(server, "bob", "POST", path, body).status == 201
     labels = {"metadata": {"labels": {"a": "b"}}}
     merge = "application/merge-patch+json"

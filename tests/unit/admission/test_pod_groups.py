@@ -125,3 +125,11 @@ def test_a_group_in_a_queue_that_was_closed_can_still_be_changed() -> None:
 @pytest.mark.parametrize("obj", [{}, {"spec": None}, {"spec": {"queue": 1, "minMember": "x", "minResources": []}}])
 def test_an_invalid_object_raises_nothing(obj: dict[str, Any]) -> None:
     validate_group(AdmissionRequest("CREATE", "podgroups", "t", "g", obj=obj), SETTINGS, FakeClusterView())
+
+
+def test_a_waiting_time_without_effect_is_warned_about_and_the_other_warnings_stay() -> None:
+    obj = {"metadata": {"annotations": {"volcano.sh/sla-waiting-time": "1 hour"}}, "spec": {"queue": "missing"}}
+    request = AdmissionRequest("CREATE", "podgroups", "t", "g", obj=obj)
+    queue, waiting_time = validate_group(request, SETTINGS, FakeClusterView()).warnings
+    assert "does not exist yet" in queue
+    assert waiting_time.startswith("metadata.annotations[volcano.sh/sla-waiting-time]: only a duration above 0")

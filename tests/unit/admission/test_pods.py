@@ -13,7 +13,7 @@ from headgate.admission.settings import AdmissionSettings, Object
 from headgate.apimachinery.patch.json_patch import apply_json_patch
 from headgate.apimachinery.patch.result import PatchResult
 from headgate.capacity.kinds.queue_rules import QueueLister
-from headgate.capacity.names import GATE, GROUP_NAMES, OPT_IN, QUEUE_NAME, STAMP
+from headgate.capacity.names import GATE, GROUP_NAMES, LEASE, OPT_IN, QUEUE_NAME, STAMP
 from headgate.kube.api_resources import APIResource
 from unit.admission.fake_cluster_view import SETTINGS, FakeClusterView, a_create, an_update
 
@@ -86,6 +86,23 @@ def test_a_value_that_is_almost_true_is_warned_about(value: str) -> None:
     (warning,) = asked(a_create({OPT_IN: value})).warnings
     assert f"metadata.annotations[{OPT_IN}]" in warning
     assert "is ignored" in warning
+
+
+def test_an_invalid_lease_of_a_pod_that_opts_in_is_warned_about() -> None:
+    text = (
+        "metadata.annotations[headgate.dev/reservation-lease]: 'soon' is neither a duration above 0, such as 10m, nor "
+        "never; it is ignored"
+    )
+    assert asked(a_create({**OPTED, LEASE: "soon"})).warnings == (text,)
+    assert asked(a_create({LEASE: "soon"}), settings=ALL_PODS).warnings == (text,)
+    assert asked(a_create({LEASE: "soon"})).warnings == (), "it takes no part in the queue gate"
+
+
+@pytest.mark.parametrize(("before", "after", "count"), [("5m", "soon", 1), ("soon", "soon", 0), ("soon", "5m", 0)])
+def test_a_lease_that_becomes_invalid_is_warned_about(before: str, after: str, count: int) -> None:
+    request = an_update({LEASE: before}, {LEASE: after})
+    response = reject_stamp_change(request, SETTINGS, FakeClusterView())
+    assert (response.refusal, len(response.warnings)) == ("", count)
 
 
 @pytest.mark.parametrize("value", [None, "true", "false"])

@@ -289,6 +289,28 @@ def test_a_lease_that_does_not_exist_is_named_until_it_does() -> None:
     assert conditions_of(world)["OwnerAlive"] == ("True", "LeaseRenewed")
 
 
+def test_the_first_lease_of_an_owner_and_its_first_renewal_are_heard_within_a_second() -> None:
+    world = with_lease().advance(100)
+    renew(world, renewTime="2023-01-01T00:00:10.000000Z", leaseDurationSeconds=3600)
+    world.advance(1)
+    assert conditions_of(world)["OwnerAlive"] == ("Unknown", "LeaseObserved")
+    renew(world, renewTime="2023-01-01T00:00:11.000000Z", leaseDurationSeconds=3600)
+    world.advance(1)
+    assert conditions_of(world)["OwnerAlive"] == ("True", "LeaseRenewed")
+
+
+def test_the_leases_of_many_owners_that_never_start_are_read_at_a_limited_rate() -> None:
+    world, _ = a_world()
+    for number in range(20):
+        lease = {"namespace": "t", "name": f"owner-{number}"}
+        create_policy(world.server, f"p{number}", f"example.com/{number}", ownerLease=lease)
+    world.advance(20)
+    world.requests.clear()
+    world.advance(20)
+    reads = [path for method, path in world.requests if method == "GET" and "/leases/" in path]
+    assert 80 <= len(reads) <= 110
+
+
 def test_an_owner_that_renews_no_more_is_reported_and_one_that_stops_at_once() -> None:
     world = with_lease()
     for second in range(10, 40, 5):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headgate.gate_policies.lease_health import LeaseHealth, observe_lease
+from headgate.gate_policies.lease_health import LeaseHealth, missing_lease, observe_lease, unreadable_lease
 
 
 def a_lease(renewed: str, holder: str = "pod-1", duration_s: int | None = 15, uid: str = "u") -> dict[str, Any]:
@@ -49,8 +49,19 @@ def test_a_lease_that_was_created_again_is_a_change() -> None:
     assert observed((0, a_lease("1")), (60, a_lease("1", uid="v"))).status == "True"
 
 
-def test_leases_are_looked_at_several_times_in_their_duration_within_limits() -> None:
-    assert observed((0, a_lease("1", duration_s=15))).poll_after_s == 5.0
-    assert observed((0, a_lease("1", duration_s=1))).poll_after_s == 2.0
-    assert observed((0, a_lease("1", duration_s=3600))).poll_after_s == 30.0
-    assert observed((0, a_lease("1", duration_s=None))).poll_after_s == 5.0
+def test_renewed_leases_are_looked_at_several_times_in_their_duration_within_limits() -> None:
+    def poll_after_s(duration_s: int | None) -> float:
+        return observed((0, a_lease("1", duration_s=duration_s)), (1, a_lease("2", duration_s=duration_s))).poll_after_s
+
+    assert poll_after_s(15) == 5.0
+    assert poll_after_s(1) == 2.0
+    assert poll_after_s(3600) == 30.0
+    assert poll_after_s(None) == 5.0
+
+
+def test_a_lease_is_looked_at_every_second_until_its_owner_is_known_to_be_alive() -> None:
+    assert missing_lease("team/x").poll_after_s == 1.0
+    assert observed((0, a_lease("1", duration_s=3600))).poll_after_s == 1.0
+    assert observed((0, a_lease("1")), (60, a_lease("1"))).poll_after_s == 1.0
+    assert observed((0, a_lease("1", holder=""))).poll_after_s == 1.0
+    assert unreadable_lease("team/x", "no").poll_after_s == 30.0
