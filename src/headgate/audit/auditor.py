@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.audit.bill import Bill, BillMeter
+from headgate.audit.bill import Bill, BillMeter, BillTotals
 from headgate.audit.findings import Finding
 from headgate.audit.lasting_states import LastingStates
 from headgate.audit.leftovers import LeftoverJudge
@@ -23,6 +23,7 @@ from headgate.recording.changes import RecordedChange
 _UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError)
 """What reading an object of another form raises. One such object must not end the audit."""
 _KUEUE: Final = ".kueue.x-k8s.io"
+_MAX_UNREADABLE: Final = 1000
 
 
 class AuditSettings(msgspec.Struct, frozen=True):
@@ -54,7 +55,10 @@ class AuditResult(msgspec.Struct, frozen=True):
 
 
 class Auditor:
-    def __init__(self, settings: AuditSettings = DEFAULT_SETTINGS) -> None:
+    """``keeps_all``: for an audit that ends (:meth:`finish`). An audit that goes on is drained instead
+    (:meth:`drain`)."""
+
+    def __init__(self, settings: AuditSettings = DEFAULT_SETTINGS, *, keeps_all: bool = True) -> None:
         stuck_s = settings.stuck_s
         lasting = ("orphaned-gate", "gate-not-lifted", "orphaned-finalizer", "quota-leaked")
         self._states = LastingStates({**dict.fromkeys(lasting, stuck_s), "starved": settings.starved_s})
@@ -65,6 +69,9 @@ class Auditor:
         self._overtaking = OvertakingJudge(self._states)
         self._bill = BillMeter(settings.prices, self._queues)
         self._holdings = QuotaHoldings(self._bill)
+        self._checkers = (self._queues, self._quota, self._nodes, self._states)
+        self._keeps_all = keeps_all
+        self._deleted: list[RecordedChange] = []
         self._changes = 0
         self._has_observed = False
         self._from_s: float | None = None
@@ -97,18 +104,61 @@ class Auditor:
         handler = self._handlers.get(change.resource)
         if handler is None:
             return
+        if change.deleted and not self._keeps_all:
+            self._deleted.append(change)
         try:
             handler(change)
         except _UNREADABLE as error:
             self._unreadable[f"{change.resource} {'/'.join(filter(None, change.key))}: {error!r}"] = None
+
+    # -- an audit that goes on -------------------------------------------------------------------------------------
+
+    def drain(self, at_s: float) -> list[Finding]:
+        """The findings since the last call, in the order of revisions. What has ended is forgotten: the memory of an
+        audit that goes on depends on the objects that exist, not on those that existed."""
+        self._states.report_overdue(at_s)
+        found = [each for checker in self._checkers for each in checker.findings]
+        for checker in self._checkers:
+            checker.findings.clear()
+        for change in self._deleted:
+            self._forget(change)
+        self._deleted.clear()
+        self._bill.fold()
+        self._unreadable = dict(list(self._unreadable.items())[-_MAX_UNREADABLE:])
+        return sorted(found, key=lambda each: each.revision)
+
+    def totals(self, at_s: float) -> BillTotals:
+        """The bill until now."""
+        return self._bill.totals(at_s)
+
+    def overdue_states(self) -> dict[str, int]:
+        """How many states have lasted too long by the last :meth:`drain` and go on, by rule."""
+        return self._states.overdue()
+
+    @property
+    def unreadable(self) -> int:
+        """Objects that could not be checked; the latest ones count."""
+        return len(self._unreadable)
+
+    def _forget(self, change: RecordedChange) -> None:
+        match change.resource:
+            case "pods":
+                pod = read_pod(change.object)
+                self._queues.forget_pod(pod.uid)
+                self._nodes.forget_pod(pod)
+                self._quota.forget(pod.uid)
+            case "nodes":
+                self._nodes.forget_node(change.key[1])
+            case _:
+                self._quota.forget(change.uid)
+                self._overtaking.forget(change.uid)
 
     def finish(self, at_s: float | None = None) -> AuditResult:
         """``at_s``: the end of the recording."""
         self._to_s = max(self._to_s, at_s or 0.0)
         self._states.finish(self._to_s)
         self._queues.finish()
-        checkers = (self._queues, self._quota, self._nodes, self._states)
-        findings = [each for checker in checkers for each in checker.findings]
+        findings = [each for checker in self._checkers for each in checker.findings]
         if not self._has_observed:
             over = (*self._queues.over_limit(), *self._quota.limits.exceeded(self._quota.held))
             findings += [Finding("over-admission", subject, text, self._to_s, 0, False) for subject, text in over]

@@ -83,6 +83,22 @@ class Bill(msgspec.Struct, frozen=True, rename="camel"):
         return tuple(each for each in self.machines if each.never_used and not each.bought_for)
 
 
+class BillTotals(msgspec.Struct, frozen=True):
+    """The bill of an audit that goes on. ``wasted`` and ``unused``: machines that are gone and never ran a pod, as in
+    :class:`Bill`. ``quota_costs``: by queue and state."""
+
+    machine_hours: float = 0.0
+    machine_cost: float = 0.0
+    idle_hours: float = 0.0
+    idle_cost: float = 0.0
+    wasted: int = 0
+    wasted_cost: float = 0.0
+    unused: int = 0
+    unused_cost: float = 0.0
+    missed_hours: float = 0.0
+    quota_costs: Mapping[tuple[str, str], float] = {}
+
+
 class _Machine(msgspec.Struct):
     """Mutable: a node while it exists, and its sums."""
 
@@ -125,13 +141,16 @@ class BillMeter:
         self._held: dict[tuple[str, str], tuple[float, dict[str, float]]] = {}
         self._hidden: dict[str, tuple[PodFacts, str, float]] = {}
         self._missed: list[MissedBill] = []
+        self._ended = BillTotals()  # of what was folded
 
     # -- machines --------------------------------------------------------------------------------------------------
 
     def take_claim(self, obj: Object, deleted: bool, at_s: float, observed: bool) -> None:
         """A NodeClaim of Karpenter: the machine is ordered before its node appears."""
         name = str(obj["metadata"]["name"])
-        if not deleted and observed and name not in self._claims:
+        if deleted:
+            self._claims.pop(name, None)
+        elif observed and name not in self._claims:
             self._claims[name] = self._inadmissible()
 
     def take_node(self, obj: Object, deleted: bool, at_s: float, observed: bool) -> None:
@@ -143,6 +162,8 @@ class BillMeter:
                 del self._machines[name]
                 self._close(machine, at_s)
                 self._gone.append(machine)
+            if not self._pods_on.get(name):
+                self._pods_on.pop(name, None)
             return
         if machine is not None:
             return
@@ -226,6 +247,8 @@ class BillMeter:
             machine = self._machines.get(name)
             if machine is not None:
                 self._use(machine, at_s)
+            elif not pods:
+                del self._pods_on[name]
 
     def _hide(self, pod: PodFacts, queue: str, is_hidden: bool, at_s: float) -> None:
         if is_hidden:
@@ -257,14 +280,40 @@ class BillMeter:
     def _add_holding(self, holding: _Holding, at_s: float) -> None:
         hours = (at_s - holding.since_s) / _HOUR_S
         total, amounts = self._held.setdefault((holding.queue, holding.state), (0.0, {}))
-        for resource, amount in holding.amounts.items():
-            amounts[resource] = amounts.get(resource, 0.0) + amount * hours
+        _add_amounts(amounts, holding.amounts, hours)
         self._held[holding.queue, holding.state] = (total + hours, amounts)
 
     def _begin(self, at_s: float) -> None:
         self._from_s = at_s if self._from_s is None else self._from_s
 
     # -- result ----------------------------------------------------------------------------------------------------
+
+    def totals(self, at_s: float) -> BillTotals:
+        """The sums until now. Nothing is ended: the audit goes on."""
+        found = self._ended
+        for machine in self._machines.values():
+            idle_s = machine.idle_s + (0.0 if machine.idle_since_s is None else at_s - machine.idle_since_s)
+            found = _add_machine(found, machine, at_s - machine.since_s, idle_s)
+        quota = {key: (hours, dict(amounts)) for key, (hours, amounts) in self._held.items()}
+        for each in self._holdings.values():
+            hours, amounts = quota.get((each.queue, each.state), (0.0, {}))
+            _add_amounts(amounts, each.amounts, (at_s - each.since_s) / _HOUR_S)
+            quota[each.queue, each.state] = hours + (at_s - each.since_s) / _HOUR_S, amounts
+        hidden_s = (at_s - since_s for _, _, since_s in self._hidden.values())
+        missed = found.missed_hours + sum(each / _HOUR_S for each in hidden_s if each >= self._grace_s)
+        costs = {key: self._prices.resources.cost(amounts) for key, (_, amounts) in quota.items()}
+        return msgspec.structs.replace(found, missed_hours=missed, quota_costs=costs)
+
+    def fold(self) -> None:
+        """Adds what has ended to the sums and forgets it, so that an audit that goes on needs no more memory."""
+        for machine in self._gone:
+            self._ended = _add_machine(
+                self._ended, machine, (machine.until_s or machine.since_s) - machine.since_s, machine.idle_s
+            )
+        self._gone.clear()
+        missed = sum(each.hours for each in self._missed)
+        self._ended = msgspec.structs.replace(self._ended, missed_hours=self._ended.missed_hours + missed)
+        self._missed.clear()
 
     def finish(self, at_s: float) -> Bill:
         for machine in self._machines.values():
@@ -297,6 +346,29 @@ def _state(pod: PodFacts, is_promised: bool) -> str | None:
     if pod.foreign_gates:
         return FOREIGN_GATE
     return PLACED if pod.node else UNPLACED
+
+
+def _add_machine(totals: BillTotals, machine: _Machine, seconds_: float, idle_s: float) -> BillTotals:
+    cost = seconds_ / _HOUR_S * machine.price
+    is_gone_unused = machine.until_s is not None and machine.is_bought and not machine.was_used
+    is_wasted = is_gone_unused and bool(machine.bought_for)
+    is_unused = is_gone_unused and not is_wasted
+    return msgspec.structs.replace(
+        totals,
+        machine_hours=totals.machine_hours + seconds_ / _HOUR_S,
+        machine_cost=totals.machine_cost + cost,
+        idle_hours=totals.idle_hours + idle_s / _HOUR_S,
+        idle_cost=totals.idle_cost + idle_s / _HOUR_S * machine.price,
+        wasted=totals.wasted + is_wasted,
+        wasted_cost=totals.wasted_cost + cost * is_wasted,
+        unused=totals.unused + is_unused,
+        unused_cost=totals.unused_cost + cost * is_unused,
+    )
+
+
+def _add_amounts(total: dict[str, float], amounts: Mapping[str, float], hours: float) -> None:
+    for resource, amount in amounts.items():
+        total[resource] = total.get(resource, 0.0) + amount * hours
 
 
 def _machine_bill(machine: _Machine) -> MachineBill:

@@ -76,7 +76,10 @@ class LeftoverJudge:
         place = str(metadata.get("namespace") or ""), str(metadata["name"])
         before = self._workloads.pop(place, None)
         for owner in before.owners if before is not None else ():
-            self._by_owner.get(owner, set()).discard(place)
+            places = self._by_owner.get(owner, set())
+            places.discard(place)
+            if not places:
+                self._by_owner.pop(owner, None)
         if deleted:
             self._states.clear(subject_of("Workload", *place), at_s)
         else:
@@ -94,8 +97,9 @@ class LeftoverJudge:
         name = str(obj["metadata"]["name"])
         groups = (obj.get("spec") or {}).get("resourceGroups") or ()
         flavors = {str(flavor["name"]) for group in groups for flavor in group.get("flavors") or ()}
-        self._flavors_in_use[name] = set() if deleted else flavors
+        self._flavors_in_use[name] = flavors
         if deleted:
+            del self._flavors_in_use[name]
             self._leaving_queues.pop(name, None)
             self._states.clear(subject_of("ClusterQueue", "", name), at_s)
         elif obj["metadata"].get("deletionTimestamp"):

@@ -92,6 +92,21 @@ class NodeJudge:
             for rule, text, certain in (*states, *(problems if observed else ()))
         ]
 
+    def forget_pod(self, pod: PodFacts) -> None:
+        """The pod is gone, and its history with it."""
+        self.node_of.pop(pod.uid, None)
+        for table, node in ((self._on_node, pod.node), (self._nominated, pod.nominated)):
+            if node in table and not table[node]:
+                del table[node]
+        key = pod.namespace, pod.group
+        if key in self._members and not self._members[key]:
+            del self._members[key]
+
+    def forget_node(self, name: str) -> None:
+        """The node is gone."""
+        if not self._on_node.get(name):
+            self.used.pop(name, None)
+
     def _track(self, pod: _TrackedPod, sign: int) -> None:
         facts = pod.facts
         places = [(self._on_node, pod.node), (self._nominated, facts.nominated if not facts.node else "")]

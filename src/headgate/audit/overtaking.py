@@ -81,6 +81,10 @@ class OvertakingJudge:
         if has_quota and was_waiting and observed and not has_ended and line is not None:
             self._pass(line, order, subject, at_s, at_s, revision)
 
+    def forget(self, uid: str) -> None:
+        """The Workload is gone."""
+        self._evicted.discard(uid)
+
     def _wait(self, name: str, shape: Shape, order: Order, subject: str, at_s: float) -> None:
         uid, now = order[2], (name, shape)
         before = self._waiting.get(uid)
@@ -101,6 +105,8 @@ class OvertakingJudge:
         self._lines[name][shape].discard(uid)
         if not self._lines[name][shape]:
             del self._lines[name][shape]
+        if not self._lines[name]:
+            del self._lines[name]
         self._states.set("starved", subject, None, at_s, 0)
 
     def _pass(self, line: Heap[str], order: Order, subject: str, granted_s: float, at_s: float, revision: int) -> None:

@@ -155,6 +155,10 @@ class QueueJudge:
             for rule, text, certain in (*states, *(problems if observed else ()))
         ]
 
+    def forget_pod(self, uid: str) -> None:
+        """The pod is gone, and its history with it."""
+        self.lifted.pop(uid, None)
+
     def _of_state(self, pod: PodFacts) -> Iterator[Problem]:
         if pod.stamp_text and pod.stamp is None:
             yield "stamp-of-another-pod", f"its stamp does not name its uid: {pod.stamp_text}", True

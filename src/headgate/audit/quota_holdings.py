@@ -64,6 +64,8 @@ class QuotaHoldings:
         if before is not None:
             for key in before.keys:
                 self._by_key[key].discard(uid)
+                if not self._by_key[key]:
+                    del self._by_key[key]
         now = None if deleted else _read_holder(obj)
         if now is None:
             for state in (*_STATES, UNPLACED):

@@ -17,6 +17,7 @@ import msgspec
 
 from headgate.audit.findings import Finding
 from headgate.audit.quota_limits import FlavorResource, Limits, usage_of
+from headgate.jobs.framework.release_mark import is_released
 from headgate.jobs.names import ADMISSION_GATE, POD_GROUP_NAME, QUEUE_NAME
 from headgate.kube import conditions
 from headgate.kube.object_meta import controller_of
@@ -113,7 +114,7 @@ class QuotaJudge:
             self._find(rule, subject, text)
         self._count(before, -1)
         self._count(now, +1)
-        self._by_owner.get(before.owner, set()).discard(place)
+        self._leave_owner(before.owner, place)
         if is_deleted:
             self.standings.pop(place, None)
         else:
@@ -122,6 +123,19 @@ class QuotaJudge:
                 self._by_owner.setdefault(now.owner, set()).add(place)
         if before.is_admitted and not now.is_admitted and not now.is_finished:
             self._check_runs(place, before, subject)
+
+    def _leave_owner(self, owner: str, place: Place) -> None:
+        places = self._by_owner.get(owner)
+        if places is not None:
+            places.discard(place)
+            if not places:
+                del self._by_owner[owner]
+
+    def forget(self, uid: str) -> None:
+        """The pod or Workload is gone, and its history with it."""
+        self.lifted.pop(uid, None)
+        self.admissions.pop(uid, None)
+        self._excused.discard(uid)
 
     def _check_runs(self, place: Place, before: WorkloadStanding, subject: str) -> None:
         job = self.jobs.get(before.owner)
@@ -195,11 +209,12 @@ class QuotaJudge:
             places = self._by_owner.get(uid, ()) if group is None else [(metadata["namespace"], group)]
             if self.lifted[uid] > 1:
                 self._find("gate-lifted-twice", subject, "its gate was removed twice")
-            if not self._is_admitted(places):
+            if not self._is_admitted(places) and not is_released(obj):
                 self._find("gate-lifted-before-admission", subject, "its gate was removed before it was admitted")
         (self._gated.add if has_gate and not is_deleted else self._gated.discard)(uid)
         unit = ("", uid) if group is None else (metadata["namespace"], group)
-        runs = self.lifted[uid] and not (is_deleted or has_gate or _is_leaving(obj) or _has_ended(obj))
+        is_excluded = is_deleted or has_gate or _is_leaving(obj) or _has_ended(obj) or is_released(obj)
+        runs = self.lifted[uid] and not is_excluded
         running = self._running_pods.setdefault(unit, set())
         (running.add if runs else running.discard)(metadata["name"])
         if not running:
@@ -233,10 +248,12 @@ def read_standing(obj: Object) -> WorkloadStanding:
 
 
 def _is_running(job: Object) -> bool:
+    """Whether it runs and needs an admission. A job that an uninstallation released needs none."""
     is_managed = QUEUE_NAME in (job["metadata"].get("labels") or {})
     told = (job.get("status") or {}).get("conditions")
     is_over = any(conditions.is_true(told, each) for each in ("Complete", "Failed"))
-    return is_managed and not is_over and not job["spec"].get("suspend") and not _is_leaving(job)
+    is_stopped = is_over or job["spec"].get("suspend") or _is_leaving(job)
+    return is_managed and not is_stopped and not is_released(job)
 
 
 def _is_leaving(obj: Object) -> bool:

@@ -30,6 +30,9 @@ from headgate.recording.changes import (
 WINDOW_S: Final = 30.0
 """A change that arrives this much later than changes with higher revisions is still put in its place."""
 
+MAX_HOLD_S: Final = 300.0
+"""How long a list that does not become complete holds the changes of a live cluster back."""
+
 Source = Callable[[], Iterable[HistoryEvent]]
 """Reads a recording from its start."""
 
@@ -88,8 +91,20 @@ class _Sorter:
                 self._unrevised.setdefault(event.resource, []).append(event)
             case RecordedChange():
                 self._push(event)
-        if not self._unsynced:
-            yield from self._pop(event.at_s - WINDOW_S)
+        yield from self.due(event.at_s)
+
+    def hold(self, resource: str) -> None:
+        """Nothing is due before the list of this resource is complete."""
+        self._unsynced.add(resource)
+
+    @property
+    def is_holding(self) -> bool:
+        return bool(self._unsynced)
+
+    def due(self, at_s: float, *, forced: bool = False) -> Iterator[RecordedChange]:
+        """``forced``: also while a list is not complete."""
+        if forced or not self._unsynced:
+            yield from self._pop(at_s - WINDOW_S)
 
     def flush(self) -> Iterator[RecordedChange]:
         for waiting in self._unrevised.values():
@@ -182,6 +197,70 @@ class _Surveyor:
         )
 
 
+class LiveOrder:
+    """Changes in the order of revisions while they arrive, each about :data:`WINDOW_S` after it was seen.
+
+    A list that begins (:meth:`listing`) holds all changes back until it is complete: only then it is known which
+    revisions it covers, and a change in such a range counts as not observed."""
+
+    def __init__(self) -> None:
+        self._sorter = _Sorter()
+        self._uncertain: list[tuple[int, int]] = []
+        self._last: dict[str, int] = {}  # by resource: the revision of its last change or list
+        self._now_s = 0.0
+        self._complete_s = 0.0
+        self._held_since_s: float | None = None
+        self.gaps = 0
+        """How often a resource had to be listed again."""
+
+    def listing(self, resource: str) -> None:
+        self._sorter.hold(resource)
+
+    def take(self, event: HistoryEvent) -> Iterator[RecordedChange]:
+        match event:
+            case ResourceSynced():
+                known = self._last.get(event.resource)
+                self.gaps += known is not None
+                self._uncertain.append((0 if known is None else known + 1, event.revision))
+                self._last[event.resource] = event.revision
+            case RecordedChange(revision=revision) if revision:
+                if revision < self._sorter.last_revision:
+                    self._uncertain.append((revision, self._sorter.last_revision))
+                if event.observed:
+                    self._last[event.resource] = revision
+        yield from self._marked(self._sorter.take(event))
+
+    def tick(self, at_s: float) -> Iterator[RecordedChange]:
+        """The changes that are due without an event. Those that a list has held back for too long come as not
+        observed, so that a resource that cannot be listed does not stop the others."""
+        if not self._sorter.is_holding:
+            self._held_since_s = None
+            yield from self._marked(self._sorter.due(at_s))
+            return
+        self._held_since_s = at_s if self._held_since_s is None else self._held_since_s
+        if at_s - self._held_since_s > MAX_HOLD_S:
+            for change in self._marked(self._sorter.due(at_s, forced=True)):
+                yield msgspec.structs.replace(change, observed=False)
+
+    def flush(self) -> Iterator[RecordedChange]:
+        """All changes that are held back, at the end."""
+        yield from self._marked(self._sorter.flush())
+
+    def complete_s(self, at_s: float) -> float:
+        """The time until which all changes have been delivered: earlier while a list is not complete."""
+        if not self._sorter.is_holding:
+            self._complete_s = max(self._complete_s, at_s - WINDOW_S)
+        return self._complete_s
+
+    def _marked(self, changes: Iterable[RecordedChange]) -> Iterator[RecordedChange]:
+        for change in changes:
+            self._now_s = max(self._now_s, change.at_s)
+            is_certain = not any(first <= change.revision <= last for first, last in self._uncertain)
+            yield msgspec.structs.replace(change, at_s=self._now_s, observed=change.observed and is_certain)
+        done = self._sorter.last_revision
+        self._uncertain = [each for each in self._uncertain if each[1] > done]
+
+
 def survey(source: Source) -> Survey:
     surveyor = _Surveyor()
     for event in source():
@@ -214,4 +293,4 @@ def _merged(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-__all__ = ["HistoryGap", "Notice", "Source", "Survey", "ordered_changes", "survey"]
+__all__ = ["HistoryGap", "LiveOrder", "Notice", "Source", "Survey", "ordered_changes", "survey"]

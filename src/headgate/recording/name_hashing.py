@@ -91,7 +91,7 @@ class NameHasher:
             return value
         if field in ("labels", "matchLabels", "nodeSelector", "nodeLabels"):
             return {self._label_key(key): self._label_value(key, text) for key, text in value.items()}
-        if "operator" in value and "key" in value:
+        if "key" in value and ("operator" in value or "effect" in value):
             return self._requirement(value)
         if field in _KEYED_BY_NAME:
             return {self.name(key): each for key, each in value.items()}

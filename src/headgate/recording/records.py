@@ -8,7 +8,7 @@ recorder that continues a file takes the table of its reader.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -119,7 +119,10 @@ Key = tuple[str, str, str]
 
 
 class RecordTable:
-    def __init__(self) -> None:
+    """``made``: called with each event of which a record is made."""
+
+    def __init__(self, made: Callable[[HistoryEvent], None] | None = None) -> None:
+        self._made = made
         self._known: dict[Key, _Known] = {}
         self._keys: dict[int, Key] = {}
         self._next = 0
@@ -156,6 +159,8 @@ class RecordTable:
 
     def record_notice(self, notice: Notice) -> Record:
         at_ms = self._time(notice.at_s)
+        if self._made is not None:
+            self._made(notice)
         match notice:
             case SessionStarted():
                 return SessionRecord(at_ms, notice.version, notice.hashed, list(notice.resources), list(notice.skipped))
@@ -173,7 +178,9 @@ class RecordTable:
         return [(namespace, name) for each, namespace, name in self._known if each == resource]
 
     def _note(self, record: Record) -> Record:
-        self.read(record)
+        event = self.read(record)
+        if self._made is not None:
+            self._made(event)
         return record
 
     def _time(self, at_s: float) -> int:

@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from headgate.capacity.names import OPT_IN, QUEUE_NAME, STAMP
 from headgate.recording.name_hashing import NameHasher
 from headgate.recording.pruning import prune
@@ -105,6 +107,16 @@ def test_hashed_names_appear_nowhere_and_references_stay_joined() -> None:
     assert (metadata["uid"], metadata["resourceVersion"]) == ("4711", "7")
     assert metadata["ownerReferences"][0]["uid"] == "9"
     assert metadata["ownerReferences"][0]["name"] == hasher.name("trainer")
+
+
+@pytest.mark.parametrize("key", ["node.kubernetes.io/not-ready", "team.example/own"])
+def test_a_hashed_taint_has_the_key_and_value_of_its_toleration(key: str) -> None:
+    hasher = NameHasher(b"k" * 32)
+    taint = {"key": key, "value": "red", "effect": "NoSchedule"}
+    node = hasher.hash_object(prune("nodes", {"metadata": {"name": "n"}, "spec": {"taints": [taint]}}))
+    spec = {"tolerations": [{**taint, "operator": "Equal"}]}
+    pod = hasher.hash_object(prune("pods", {"metadata": {"name": "p"}, "spec": spec}))
+    assert pod["spec"]["tolerations"] == [{**node["spec"]["taints"][0], "operator": "Equal"}]
 
 
 def test_hashes_differ_between_keys_and_are_valid_names() -> None:

@@ -12,8 +12,8 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Protocol
 
 import msgspec
 
@@ -32,9 +32,9 @@ from headgate.recording.changes import (
     WatchProblem,
 )
 from headgate.recording.io.discovery import MissingRights, served_resource
-from headgate.recording.io.recording_file import RecordingWriter
 from headgate.recording.name_hashing import NameHasher
 from headgate.recording.pruning import prune
+from headgate.recording.records import Record, RecordTable
 from headgate.recording.resources import RecordedResource
 
 FLUSH_S: Final = 2.0
@@ -54,6 +54,20 @@ class RecorderStatus(msgspec.Struct):
     problem: str = ""
 
 
+class RecordSink(Protocol):
+    """Where records go: a file (``recording_file.py``), or an audit of the live cluster (``live_history.py``)."""
+
+    @property
+    def table(self) -> RecordTable: ...
+
+    @property
+    def pending(self) -> int: ...
+
+    def add(self, records: Iterable[Record]) -> None: ...
+
+    def flush(self) -> None: ...
+
+
 class _ResourceRecorder:
     """One resource: turns the events of its informer into records. ``writer.table`` has the last recorded state of
     every object and turns changes into records. A *notice* is a record about the recording itself: a session, a synced
@@ -62,7 +76,7 @@ class _ResourceRecorder:
     def __init__(
         self,
         name: str,
-        writer: RecordingWriter,
+        writer: RecordSink,
         hasher: NameHasher | None,
         status: RecorderStatus,
         now_s: Callable[[], float],
@@ -172,12 +186,13 @@ async def _refusal(transport: Transport, resource: APIResource, verb: str, query
 
 class ClusterRecorder:
     """``skipped``: names of resources that are left out. ``hasher``: hashes names. ``flush_s``: how often a block is
-    written. ``absent_s``: how often a resource that is not served is looked for."""
+    written. ``absent_s``: how often a resource that is not served is looked for. ``listing`` is called with the name of
+    a resource when a list of it begins."""
 
     def __init__(
         self,
         transport: Transport,
-        writer: RecordingWriter,
+        writer: RecordSink,
         resources: Sequence[RecordedResource],
         *,
         skipped: Sequence[str] = (),
@@ -185,6 +200,7 @@ class ClusterRecorder:
         now_s: Callable[[], float] = time.time,
         flush_s: float = FLUSH_S,
         absent_s: float = ABSENT_S,
+        listing: Callable[[str], None] = lambda resource: None,
     ) -> None:
         self._transport = transport
         self._writer = writer
@@ -194,6 +210,7 @@ class ClusterRecorder:
         self._skipped = tuple(skipped)
         self._hasher = hasher
         self._now_s = now_s
+        self._listing = listing
         self.status = RecorderStatus()
 
     async def run(self, stop: asyncio.Event, on_flush: Callable[[RecorderStatus], None] = lambda status: None) -> None:
@@ -237,9 +254,13 @@ class ClusterRecorder:
             may_be_absent=True,
             absent=recorder.absent,
             report=recorder.report,
-            listing=recorder.begin_list,
+            listing=lambda: self._begin_list(recorded.name, recorder),
         )
         await informer.run()
+
+    def _begin_list(self, name: str, recorder: _ResourceRecorder) -> None:
+        self._listing(name)
+        recorder.begin_list()
 
     async def _wait_until_served(self, recorded: RecordedResource, recorder: _ResourceRecorder) -> APIResource:
         while True:
