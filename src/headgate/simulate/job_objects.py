@@ -76,7 +76,9 @@ class NewObjects:
 
 def pod_template(job: TraceJob, scheduler_name: str, priority: int, group: str, now_s: float) -> Object:
     """A pod of the job in Volcano's queues, without its name. ``group``: its PodGroup; empty if it has none."""
-    annotations = {**job.annotations, QUEUE_NAME: job.queue}
+    annotations = dict(job.annotations)
+    if job.queue:
+        annotations[QUEUE_NAME] = job.queue
     if group:
         annotations[GROUP_NAMES[0]] = group
     spec = _pod_spec(job, priority)
@@ -90,7 +92,7 @@ def pod_template(job: TraceJob, scheduler_name: str, priority: int, group: str, 
             "creationTimestamp": format_time(now_s),
             "generation": 1,
             **({"labels": dict(job.labels)} if job.labels else {}),
-            "annotations": annotations,
+            **({"annotations": annotations} if annotations else {}),
         },
         "spec": spec,
         "status": {"phase": "Pending"},
@@ -110,6 +112,12 @@ def _pod_spec(job: TraceJob, priority: int) -> Object:
         spec["nodeSelector"] = dict(job.node_selector)
     if job.tolerations:
         spec["tolerations"] = [dict(each) for each in job.tolerations]
+    if job.affinity:
+        spec["affinity"] = dict(job.affinity)
+    if job.topology_spread_constraints:
+        spec["topologySpreadConstraints"] = [dict(each) for each in job.topology_spread_constraints]
+    if job.preemption_policy:
+        spec["preemptionPolicy"] = job.preemption_policy
     return spec
 
 

@@ -105,7 +105,18 @@ class KueueJobs:
             self._host.pods[metadata["uid"]] = SimulatedPod(record, metadata["name"], 0, 0)
             self._pods_of.setdefault(f"{metadata['namespace']}/{owner}", []).append(metadata["name"])
             return job_objects.stored_pod({**stored, "status": {"phase": "Pending"}}, metadata["name"], metadata["uid"])
-        return {"status": {}, **obj}
+        return {"status": {}, **self._dated(resource, obj)}
+
+    def _dated(self, resource: APIResource, obj: Object) -> Object:
+        """The Workload of a job that was submitted before the start is as old as its job: queues are in that order."""
+        if resource != WORKLOADS:
+            return obj
+        metadata = obj["metadata"]
+        owner = (metadata.get("ownerReferences") or [{}])[0].get("name", "")
+        record = self._jobs.get(f"{metadata['namespace']}/{owner}")
+        if record is None or record.submit_s >= self._host.now_s:
+            return obj
+        return {**obj, "metadata": {**metadata, "creationTimestamp": format_time(record.submit_s)}}
 
     def delete_pod(self, pod: Object) -> None:
         """A controller deletes a pod: its workload was evicted."""

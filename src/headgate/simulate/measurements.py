@@ -10,11 +10,13 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 
+from headgate.kube import conditions
 from headgate.kube.resource_amounts import CPU, MEMORY, read_amounts
 from headgate.simulate.prices import INSTANCE_TYPE, is_gpu, price_of
 
@@ -58,9 +60,9 @@ class JobTimes:
 
 
 class MachineRecord:
-    """A node from its creation to its removal."""
+    """A node from its creation to its removal. ``capacity``: what it has while it is Ready."""
 
-    __slots__ = ("busy", "created_s", "is_bought", "pods", "price", "row", "type", "used")
+    __slots__ = ("busy", "capacity", "created_s", "is_bought", "pods", "price", "row", "type", "used")
 
     def __init__(self, row: int, type_: str, price: float, created_s: float, *, is_bought: bool) -> None:
         self.row = row
@@ -68,6 +70,7 @@ class MachineRecord:
         self.price = price
         self.created_s = created_s
         self.is_bought = is_bought
+        self.capacity: tuple[int, ...] = ()
         self.used = False
         self.pods = 0
         self.busy = SteppedArea(created_s)
@@ -223,17 +226,24 @@ class Measurements:
         self.bought += is_bought
 
     def machine_ready(self, node: Object, now_s: float) -> None:
-        machine, capacity = self.machines[node["metadata"]["name"]], amounts_of(node)
-        vector = self.vector_of(capacity)
-        self._free[machine.row] += vector
-        for index, amount in enumerate(vector):
-            self.capacity[index].add(amount, now_s)
+        self._set_capacity(self.machines[node["metadata"]["name"]], self.vector_of(amounts_of(node)), now_s)
 
-    def machine_removed(self, node: Object, now_s: float, *, was_ready: bool) -> None:
+    def machine_changed(self, node: Object, now_s: float) -> None:
+        """The capacity of the node changed, or whether it is Ready."""
+        is_ready = conditions.is_true((node.get("status") or {}).get("conditions"), "Ready")
+        vector = self.vector_of(amounts_of(node)) if is_ready else ()
+        self._set_capacity(self.machines[node["metadata"]["name"]], vector, now_s)
+
+    def _set_capacity(self, machine: MachineRecord, vector: tuple[int, ...], now_s: float) -> None:
+        for index, (amount, before) in enumerate(zip_longest(vector, machine.capacity, fillvalue=0)):
+            if amount != before:
+                self.capacity[index].add(amount - before, now_s)
+                self._free[machine.row, index] += amount - before
+        machine.capacity = vector
+
+    def machine_removed(self, node: Object, now_s: float) -> None:
         machine = self.machines.pop(node["metadata"]["name"])
-        if was_ready:
-            for index, amount in enumerate(self.vector_of(amounts_of(node))):
-                self.capacity[index].add(-amount, now_s)
+        self._set_capacity(machine, (), now_s)
         self._free[machine.row] = 0
         self._free_rows.append(machine.row)
         self._bill(machine, now_s)

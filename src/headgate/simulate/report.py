@@ -27,6 +27,7 @@ table{border-collapse:collapse;margin:.6rem 0;font-variant-numeric:tabular-nums}
 th,td{padding:.2rem .6rem;border-bottom:1px solid var(--line);text-align:right;vertical-align:top}
 th:first-child,td:first-child{text-align:left}
 .verdict{font-size:1.1rem;border-left:4px solid #0072B2;padding:.4rem .8rem;background:var(--soft)}
+td span{display:inline-block;min-width:6.5rem;opacity:.75;font-size:.9rem}
 .better{color:#009E73}.worse{color:#D55E00}.note{opacity:.75;font-size:.9rem}
 svg{width:100%;height:auto;font:11px system-ui,sans-serif}
 svg text{fill:currentColor}svg .grid{stroke:var(--line);fill:none}svg .axis{stroke:currentColor;fill:none}
@@ -41,12 +42,14 @@ _TIMELINE_ROWS: Final = 48
 
 
 class ReportHeader(msgspec.Struct, frozen=True, rename="camel"):
-    """Where a result comes from. ``inputs``: the SHA-256 digests of the input files, by name."""
+    """Where a result comes from. ``inputs``: the SHA-256 digests of the input files, by name. ``remarks``: what a
+    recording does not say, and what is assumed instead."""
 
     command: str
     version: str
     inputs: Mapping[str, str]
     seeds: tuple[int, ...]
+    remarks: tuple[str, ...] = ()
 
 
 def content_security_policy() -> str:
@@ -70,7 +73,7 @@ def report_html(
         f'<p class="verdict">{escape(verdict_text(variants, compared))}</p>',
         _seeds_note(header),
         _figure_table(variants, compared),
-        *_problems(variants),
+        *_problems(header, variants),
         "<h2>Waiting time</h2>",
         _waiting_plot(variants, first),
         _by_group("queue", variants, first, lambda each: each.waiting.queues),
@@ -115,7 +118,7 @@ def _figure_table(variants: Sequence[VariantResult], compared: Mapping[str, Mapp
             found = compared[each.name][figure.name]
             assert found.difference is not None
             shown = _interval(found.difference, figure, signed=True)
-            cells += f'<td class="{found.verdict.replace(" ", "-")}">{shown}<br>{escape(found.verdict)}</td>'
+            cells += f'<td class="{found.verdict.replace(" ", "-")}">{shown} <span>{escape(found.verdict)}</span></td>'
         rows.append(f"<tr><td>{escape(figure.name)}</td>{cells}</tr>")
     return f"<table><thead><tr><th>metric</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
@@ -128,8 +131,8 @@ def _interval(value: Interval, figure: Figure, *, signed: bool = False) -> str:
     return escape(text)
 
 
-def _problems(variants: Sequence[VariantResult]) -> list[str]:
-    found = []
+def _problems(header: ReportHeader, variants: Sequence[VariantResult]) -> list[str]:
+    found = list(header.remarks)
     for each in variants:
         result = each.results[0]
         left = result.jobs.submitted - result.jobs.ended

@@ -66,12 +66,13 @@ class AutoscalerSettings(_Section, frozen=True):
 
 
 class Settings(_Section, frozen=True):
-    """``gates``: whether all pods in Volcano's queues opt in to the queue gate; it has no meaning for Kueue's queues.
+    """``gates``: whether all pods in Volcano's queues, or none, opt in to the queue gate; ``None``: all pods of a
+    trace, and those pods of a recording that opted in. It has no meaning for Kueue's queues.
     ``feature_gates``: by name. ``configuration_file``: a scheduler configuration or a Configuration of Headgate.
     ``prices``: per hour, by instance type. ``start_seconds``: from the binding of a pod until it runs;
     ``stop_seconds``: how long a pod that is deleted keeps its node."""
 
-    gates: bool = True
+    gates: bool | None = None
     feature_gates: Mapping[str, bool] = {}
     configuration_file: str = ""
     scheduler_name: str = ""

@@ -19,10 +19,10 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from headgate.admission.settings import AdmissionSettings
-from headgate.capacity.names import POD_GROUPS, QUEUE_NAME, QUEUES
+from headgate.capacity.names import OPT_IN, POD_GROUPS, QUEUE_NAME, QUEUES
 from headgate.controllers.framework.reconcile import Controller
 from headgate.jobs.names import POD_PRIORITY_CLASSES
-from headgate.kube import quantity
+from headgate.kube import conditions, quantity
 from headgate.kube.api_resources import JOBS, NAMESPACES, NODES, PODS, APIResource
 from headgate.kube.pods.requests import pod_requests
 from headgate.kube.resource_amounts import as_units, units
@@ -34,6 +34,7 @@ from headgate.quota.kinds.names import (
 from headgate.scheduling.scheduler import Scheduler
 from headgate.simulate import job_objects, pod_objects
 from headgate.simulate.autoscaler_driver import AutoscalerDriver, ready_node
+from headgate.simulate.cluster_changes import ClusterChanges
 from headgate.simulate.cluster_state import ClusterState
 from headgate.simulate.job_objects import AdmissionRefused, NewObjects, Queueing
 from headgate.simulate.job_records import JobRecord, SimulatedPod
@@ -47,12 +48,16 @@ from headgate.simulate.trace import TraceError, TraceJob
 Object = dict[str, Any]
 
 START_S: Final = 1_700_006_400.0
-"""The start of a simulation in seconds since 1970: a midnight, since loads follow the time of day."""
+"""The start of a simulation in seconds since 1970: a midnight, since loads follow the time of day. That of a recording
+starts when the recording did."""
+OUTSIDE_QUEUES: Final = "default-scheduler"
+"""The scheduler of pods outside of queues."""
 _SAMPLE_S: Final = 60.0
 _IDLE_LIMIT_S: Final = 7200.0
 """How long a simulation goes on after the last event of its own. Longer than any back-off of an engine or a model."""
 _MIN_STEP_S: Final = 0.001
-_END, _GONE, _READY, _ARRIVAL = range(4)
+_MAX_TEMPLATES: Final = 4096
+_END, _GONE, _READY, _CHANGE, _ARRIVAL = range(5)
 """The kinds of events, in the order in which events of one moment are applied."""
 
 
@@ -92,16 +97,28 @@ class SimulationInput(msgspec.Struct, frozen=True):
     queueing: Queueing
     end_s: float | None = None
 
+    def scheduler_of(self, queue: str) -> str:
+        """The scheduler of pods in this queue. Pods outside of queues have one that knows no queues."""
+        return self.scheduler_name if queue else OUTSIDE_QUEUES
+
+
+def _queue_keys(snapshot: Snapshot) -> set[tuple[str, str]]:
+    """Volcano's Queues by name, LocalQueues by namespace and name; those that exist later, too."""
+    found = {("", obj["metadata"]["name"]) for obj in snapshot.ever(QUEUES)}
+    return found | {(obj["metadata"]["namespace"], obj["metadata"]["name"]) for obj in snapshot.ever(LOCAL_QUEUES)}
+
 
 class Simulation:
     """``journal``: receives everything that happens, in order. ``problems``: messages of the engines, without
     repetitions."""
 
     def __init__(self, given: SimulationInput, journal: Callable[[JournalEntry], None] | None = None) -> None:
-        self.now_s = START_S
+        self.start_s = given.snapshot.recorded_from_s or START_S
+        self.now_s = self.start_s
         self.problems: dict[str, None] = {}
         self.submitted_jobs = 0
         self.ended_jobs = 0
+        self.endless_jobs = 0
         self._given = given
         self._settings = given.settings
         self._journal = journal
@@ -110,16 +127,18 @@ class Simulation:
         self.pods: dict[str, SimulatedPod] = {}  # by uid
         self._events: list[tuple[float, int, int, Any]] = []
         self._numbers = itertools.count(1)
-        self._last_own_event_s = START_S
+        self._last_own_event_s = self.start_s
         self._are_all_submitted = False
         self._templates: dict[Any, Object] = {}
         self._not_ready: dict[str, None] = {}
         self._priorities: dict[str, int] = {}
-        self._queue_keys: set[tuple[str, str]] = set()
+        self._later = iter(given.snapshot.later)
+        self._queue_keys = _queue_keys(given.snapshot)
         self._namespaces: set[str] = set()
         self.measurements = Measurements(
-            measured_resources(list(self._all_resources())), prices_of(given.settings), START_S, _SAMPLE_S
+            measured_resources(list(self._all_resources())), prices_of(given.settings), self.start_s, _SAMPLE_S
         )
+        self._changes = ClusterChanges(self)
         now_s = self._now
         self._kueue: KueueJobs | None = None
         if given.queueing == "kueue":
@@ -132,7 +151,7 @@ class Simulation:
     @property
     def elapsed_s(self) -> float:
         """Virtual time since the start."""
-        return self.now_s - START_S
+        return self.now_s - self.start_s
 
     def live_objects(self) -> int:
         """The number of pods, groups, Jobs and Workloads of the trace that exist."""
@@ -149,7 +168,7 @@ class Simulation:
         return f"{next(self._numbers):05d}"
 
     def _all_resources(self) -> Iterator[str]:
-        for node in self._given.snapshot.of(NODES):
+        for node in self._given.snapshot.ever(NODES):
             yield from amounts_of(node)
         if self._settings.autoscaler is not None:
             for group in self._settings.autoscaler.groups:
@@ -182,32 +201,76 @@ class Simulation:
             stored = self.new_objects.admit(resource, {**obj, "metadata": metadata}, self.now_s)
         except AdmissionRefused as refused:
             raise SnapshotError(str(refused)) from refused
-        if resource == NODES:
+        is_recorded = self._given.snapshot.recorded_from_s is not None
+        if resource == NODES and not is_recorded:
             stored = ready_node(stored, self.now_s)
+        elif resource == PODS:
+            stored = {"status": {"phase": "Running"}, **stored}
+            if is_recorded and self.state.get(NODES, "", obj["spec"]["nodeName"]) is None:
+                self._create_without_node(stored)
+                return
         elif resource == POD_PRIORITY_CLASSES:
             self._priorities[metadata["name"]] = int(obj.get("value") or 0)
         elif resource == NAMESPACES:
             self._namespaces.add(metadata["name"])
-        elif resource == QUEUES:
-            self._queue_keys.add(("", metadata["name"]))
-        elif resource == LOCAL_QUEUES:
-            self._queue_keys.add((metadata["namespace"], metadata["name"]))
         stored = self.state.put(resource, stored)
         self.new_objects.cache.applied(resource, stored)
         if resource == NODES:
-            self._machine_added(stored, is_bought=False)
-            self._machine_ready(stored)
+            self._machine_added(stored, is_bought=self.now_s > self.start_s)
+            if conditions.is_true(stored["status"]["conditions"], "Ready"):
+                self._machine_ready(stored)
         elif resource == PODS:
-            self._count_static_pod(stored)
+            self._adopt_pod(stored)
 
-    def _count_static_pod(self, pod: Object) -> None:
-        """A pod of the snapshot holds its node until the end."""
+    def _adopt_pod(self, pod: Object) -> None:
+        """A pod of the snapshot holds its node for as long as it says, or until the end."""
         node = pod["spec"]["nodeName"]
         if self.state.get(NODES, "", node) is None:
             raise SnapshotError(f"Pod {pod['metadata']['name']} is on node {node}, which is not in the snapshot")
-        queue = (pod["metadata"].get("annotations") or {}).get(QUEUE_NAME, "")
-        vector = self.measurements.vector_of(as_units(pod_requests(pod)))
-        self.measurements.pod_bound(queue, node, vector, self.now_s)
+        record = self._record_of(pod)
+        found = self.pods[pod["metadata"]["uid"]] = SimulatedPod(record, record.job.name, 0, 0)
+        group = pod_objects.group_of(pod)
+        if group is not None:
+            self._changes.member_created(group)
+        found.node, found.bound_s = node, min(pod_objects.started_s(pod) or self.now_s, self.now_s)
+        found.is_daemon = pod_objects.belongs_to_node(pod)
+        record.placed = 1
+        self.measurements.pod_bound(record.job.queue, node, record.vector, self.now_s)
+        if not record.job.endless:
+            self._push(max(found.bound_s + record.job.run, self.now_s), _END, pod["metadata"]["uid"])
+
+    def _create_without_node(self, pod: Object) -> None:
+        """A recorded pod whose node is not simulated waits for another one. Pods that belong to their node do not."""
+        if not pod_objects.belongs_to_node(pod):
+            record = self._record_of(pod)
+            self._create_pod(record, record.job.name, 0, 0)
+
+    def _record_of(self, pod: Object) -> JobRecord:
+        """A job that consists of a pod of the snapshot."""
+        metadata, requests = pod["metadata"], as_units(pod_requests(pod))
+        run_s = pod_objects.run_seconds(pod)
+        job = TraceJob(
+            submit=0.0,
+            run=run_s or 0.0,
+            queue=(metadata.get("annotations") or {}).get(QUEUE_NAME, ""),
+            requests={},
+            name=metadata["name"],
+            namespace=metadata["namespace"],
+            endless=run_s is None,
+            started=True,
+        )
+        record = JobRecord(job, self.measurements.vector_of(requests), self.now_s)
+        created = pod_objects.without_node(pod, self._given.scheduler_of(job.queue))
+        if self._settings.gates is False:
+            created["metadata"]["annotations"].pop(OPT_IN, None)
+        record.template = self.new_objects.admit(PODS, created, self.now_s)
+        return record
+
+    def remove_bound_pod(self, pod: Object) -> None:
+        record = self.pods.pop(pod["metadata"]["uid"], None)
+        if record is not None:
+            self._leaves_node(record)
+        self.state.remove(PODS, pod)
 
     # The loop
 
@@ -220,8 +283,9 @@ class Simulation:
         simulation stops with :class:`SimulationStopped`."""
         arrivals = iter(jobs)
         self._push_arrival(arrivals)
-        next_sample_s, end_s = START_S, self._given.end_s
-        limit_s = math.inf if end_s is None else START_S + end_s
+        self._push_change()
+        next_sample_s, end_s = self.start_s, self._given.end_s
+        limit_s = math.inf if end_s is None else self.start_s + end_s
         self._settle()
         while True:
             at_s = self._next_s()
@@ -244,13 +308,16 @@ class Simulation:
                     self._pod_gone(payload)
                 elif kind == _READY:
                     self._booted(payload)
+                elif kind == _CHANGE:
+                    self._changes.apply(payload)
+                    self._push_change()
                 else:
                     self._job_arrives(payload)
                     self._push_arrival(arrivals)
             self._settle()
             if not on_progress(self):
                 raise SimulationStopped
-            if self._are_all_submitted and self.ended_jobs == self.submitted_jobs:
+            if self._are_all_submitted and self.ended_jobs + self.endless_jobs == self.submitted_jobs:
                 break
         if not self.measurements.capacity_until_last_arrival:
             self.measurements.arrivals_ended(self.now_s)
@@ -293,10 +360,15 @@ class Simulation:
     def _push_arrival(self, arrivals: Iterator[TraceJob]) -> None:
         job = next(arrivals, None)
         if job is not None:
-            self._push(START_S + job.submit, _ARRIVAL, job)
+            self._push(max(self.start_s + job.submit, self.now_s), _ARRIVAL, job)
         else:
             self._are_all_submitted = True
             self.measurements.arrivals_ended(self.now_s)
+
+    def _push_change(self) -> None:
+        change = next(self._later, None)
+        if change is not None:
+            self._push(self.start_s + change.at_s, _CHANGE, change)
 
     def log(self, what: str, name: str, job: str = "", node: str = "") -> None:
         if self._journal is not None:
@@ -306,17 +378,22 @@ class Simulation:
 
     def _job_arrives(self, job: TraceJob) -> None:
         is_kueue = self._kueue is not None
-        if ((job.namespace if is_kueue else ""), job.queue) not in self._queue_keys:
+        if job.queue and ((job.namespace if is_kueue else ""), job.queue) not in self._queue_keys:
             kind = job_objects.queue_kind(self._given.queueing)
             raise TraceError(f"job {job.name}: its {kind} {job.queue!r} is not in the snapshot")
         if job.namespace not in self._namespaces:
             self._create_namespace(job.namespace)
-        self.submitted_jobs += 1
+        if not job.started:
+            self.submitted_jobs += 1
+            self.endless_jobs += job.endless
+        is_plain = not is_kueue or not job.queue
         requests = {name: units(name, quantity.amount(text)) for name, text in job.requests.items()}
-        record = JobRecord(job, self.measurements.vector_of(requests), self.now_s)
-        self.measurements.job_submitted(job.queue, job.class_, job.pods, record.vector, self.now_s)
-        self.log("submitted", job.name, job.name)
-        if self._kueue is not None:
+        submit_s = min(self.start_s + job.submit, self.now_s)
+        record = JobRecord(job, self.measurements.vector_of(requests), submit_s, is_plain=is_plain)
+        if not job.started:
+            self.measurements.job_submitted(job.queue, job.class_, job.pods, record.vector, self.now_s)
+            self.log("submitted", job.name, job.name)
+        if self._kueue is not None and not is_plain:
             self._kueue.submit(record, self._given.scheduler_name, self._priority_of(job))
         else:
             self._create_pods(record)
@@ -344,17 +421,25 @@ class Simulation:
 
     def _template(self, record: JobRecord, priority: int) -> Object:
         job = record.job
+        scheduler_name = self._given.scheduler_of(job.queue)
+        if self._given.settings.gates is False and OPT_IN in job.annotations:
+            annotations = {key: text for key, text in job.annotations.items() if key != OPT_IN}
+            job = msgspec.structs.replace(job, annotations=annotations)
         if record.group is not None:
-            made = job_objects.pod_template(job, self._given.scheduler_name, priority, job.name, self.now_s)
+            made = job_objects.pod_template(job, scheduler_name, priority, job.name, self.now_s)
             return self.new_objects.admit(PODS, made, self.now_s)
         key = (
             *(job.queue, job.namespace, priority, job.priority_class, tuple(job.requests.items())),
             *(tuple(each.items()) for each in (job.annotations, job.labels, job.node_selector)),
-            msgspec.json.encode(job.tolerations) if job.tolerations else b"",
+            msgspec.json.encode((job.tolerations, job.affinity, job.topology_spread_constraints, job.preemption_policy))
+            if job.tolerations or job.affinity or job.topology_spread_constraints or job.preemption_policy
+            else b"",
         )
         found = self._templates.get(key)
         if found is None:
-            made = job_objects.pod_template(job, self._given.scheduler_name, priority, "", self.now_s)
+            if len(self._templates) >= _MAX_TEMPLATES:
+                del self._templates[next(iter(self._templates))]
+            made = job_objects.pod_template(job, scheduler_name, priority, "", self.now_s)
             found = self._templates[key] = self.new_objects.admit(PODS, made, self.now_s)
         return found
 
@@ -363,9 +448,13 @@ class Simulation:
         assert template is not None
         uid = f"pod-{next(self._numbers)}"
         shown_name = f"{name}-r{attempt}" if attempt else name
-        dated = {**template["metadata"], "creationTimestamp": format_time(self.now_s)}
+        created_s = self.now_s if attempt else min(record.submit_s, self.now_s)
+        dated = {**template["metadata"], "creationTimestamp": format_time(created_s)}
         self.pods[uid] = SimulatedPod(record, name, number, attempt)
-        self.state.put(PODS, job_objects.stored_pod({**template, "metadata": dated}, shown_name, uid))
+        stored = self.state.put(PODS, job_objects.stored_pod({**template, "metadata": dated}, shown_name, uid))
+        group = pod_objects.group_of(stored)
+        if group is not None:
+            self._changes.member_created(group)
 
     # Pods: called by the scheduler's driver
 
@@ -381,7 +470,8 @@ class Simulation:
         record.node, record.bound_s = node_name, now_s
         self.measurements.pod_bound(job.job.queue, node_name, job.vector, now_s)
         self.log("bound", metadata["name"], job.job.name, node_name)
-        self._push(now_s + self._settings.start_seconds + job.job.run, _END, metadata["uid"])
+        if not job.job.endless:
+            self._push(now_s + self._settings.start_seconds + job.job.run, _END, metadata["uid"])
         job.placed += 1
         if job.placed == job.job.pods and not job.has_started:
             job.has_started = True
@@ -427,11 +517,13 @@ class Simulation:
         self.measurements.pods_ended += 1
         job.ended += 1
         self.log("ended", pod["metadata"]["name"], job.job.name, record.node)
-        if self._kueue is not None:
+        if self._kueue is not None and not job.is_plain:
             self._kueue.succeed(pod)
+            self._changes.pod_left(record.node)
             return
         del self.pods[uid]
-        self.state.remove(PODS, pod)
+        self._remove_pod(pod)
+        self._changes.pod_left(record.node)
         if job.ended == job.job.pods:
             if job.group is not None:
                 self.state.remove(POD_GROUPS, job.group)
@@ -442,8 +534,16 @@ class Simulation:
         job = record.record
         self.measurements.pod_gone(job.job.queue, record.node, job.vector, self.now_s)
 
+    def _remove_pod(self, pod: Object) -> None:
+        self.state.remove(PODS, pod)
+        group = pod_objects.group_of(pod)
+        if group is not None:
+            self._changes.member_gone(group)
+
     def job_ended(self, record: JobRecord) -> None:
         job = record.job
+        if record.is_background:
+            return
         self.ended_jobs += 1
         self.measurements.job_ended(job.queue, job.class_, self.now_s - record.submit_s, job.run)
 
@@ -454,11 +554,14 @@ class Simulation:
         if record.node:
             self._leaves_node(record)
             record.record.placed -= 1
-        if self._kueue is not None:
+        if self._kueue is not None and not record.record.is_plain:
             self._kueue.fail(pod)
-            return
-        self.state.remove(PODS, pod)
-        self._create_pod(record.record, record.name, record.number, record.attempt + 1)
+        elif record.is_daemon:
+            self.state.remove(PODS, pod)
+        else:
+            self._create_pod(record.record, record.name, record.number, record.attempt + 1)
+            self._remove_pod(pod)
+        self._changes.pod_left(record.node)
 
     # Machines: called by the autoscaler's driver
 
@@ -471,10 +574,9 @@ class Simulation:
 
     def machine_deleted(self, node: Object, now_s: float) -> None:
         name = node["metadata"]["name"]
-        was_ready = name not in self._not_ready
         self._not_ready.pop(name, None)
         self.log("machine-removed", name)
-        self.measurements.machine_removed(node, now_s, was_ready=was_ready)
+        self.measurements.machine_removed(node, now_s)
         self.state.remove(NODES, node)
 
     def _booted(self, name: str) -> None:

@@ -6,7 +6,7 @@ node until the end. Any other kind is refused, so that a result never silently l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -51,14 +51,31 @@ class SnapshotError(ValueError):
     """An object that cannot be simulated. The text names it and says what to do."""
 
 
+class LaterChange(msgspec.Struct, frozen=True):
+    """An object that is created, changed or removed (``gone``) ``at_s`` seconds after the start."""
+
+    at_s: float
+    resource: APIResource
+    obj: Object
+    gone: bool = False
+
+
 class Snapshot(msgspec.Struct, frozen=True):
-    """``objects``: in the order of creation. ``skipped``: what was left out without a change of the result."""
+    """``objects``: in the order of creation. ``skipped``: what was left out without a change of the result. ``later``:
+    what changes after the start, in order. ``recorded_from_s``: when the recording began from which this snapshot was
+    read, in seconds since 1970; ``None`` if it was not recorded."""
 
     objects: tuple[tuple[APIResource, Object], ...]
     skipped: tuple[str, ...] = ()
+    later: tuple[LaterChange, ...] = ()
+    recorded_from_s: float | None = None
 
     def of(self, resource: APIResource) -> list[Object]:
         return [obj for each, obj in self.objects if each == resource]
+
+    def ever(self, resource: APIResource) -> list[Object]:
+        """All versions of objects of this resource, at the start and later."""
+        return self.of(resource) + [each.obj for each in self.later if each.resource == resource and not each.gone]
 
 
 def read_snapshot(documents: Iterable[Any]) -> Snapshot:
@@ -73,7 +90,7 @@ def read_snapshot(documents: Iterable[Any]) -> Snapshot:
         problem = _find_problem(kind, obj)
         if problem:
             raise SnapshotError(f"{kind} {name}: {problem}")
-        cleaned = _cleaned(kind, obj)
+        cleaned = cleaned_object(kind, obj)
         key = cleaned["metadata"].get("namespace") or "", cleaned["metadata"]["name"]
         if key in by_kind[kind]:
             raise SnapshotError(f"{kind} {name} is in the snapshot twice")
@@ -126,7 +143,7 @@ def _find_problem_of_cluster_queue(spec: Object) -> str:
     return ""
 
 
-def _cleaned(kind: str, obj: Object) -> Object:
+def cleaned_object(kind: str, obj: Object) -> Object:
     """A copy without what the API server writes, in the stored version."""
     if obj.get("apiVersion") == OLDER_API_VERSION:
         obj = convert(obj, API_VERSION)
@@ -138,7 +155,3 @@ def _cleaned(kind: str, obj: Object) -> Object:
         status = obj.get("status") or {}
         cleaned["status"] = {"state": status["state"]} if kind == "Queue" and "state" in status else {}
     return cleaned
-
-
-def node_names(objects: Sequence[tuple[APIResource, Object]]) -> list[str]:
-    return [obj["metadata"]["name"] for resource, obj in objects if resource == NODES]

@@ -28,6 +28,9 @@ _TIME_STEPS: Final = (
     *(86_400.0 * days for days in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)),
 )
 
+_LOG_TICKS_S: Final = (0.001, 0.01, 0.1, 1.0, 10.0, 60.0, 600.0, 3600.0, 36_000.0, 86_400.0, 864_000.0, 8_640_000.0)
+"""About ten times as much each, and round in a unit of time."""
+
 Scale = Literal["linear", "log", "time"]
 """``log`` and ``time``: the values are seconds, and ticks are durations."""
 
@@ -57,8 +60,7 @@ class Axis(msgspec.Struct, frozen=True):
 
     def ticks(self) -> list[tuple[float, str]]:
         if self.scale == "log":
-            first, last = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
-            return [(10.0**power, duration_text(10.0**power)) for power in range(first, last + 1)]
+            return [(each, duration_text(each)) for each in _LOG_TICKS_S if self.low <= each <= self.high]
         span = self.high - self.low
         if self.scale == "time":
             step = next((each for each in _TIME_STEPS if span / each <= _TICKS), _TIME_STEPS[-1])

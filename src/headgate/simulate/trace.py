@@ -8,9 +8,10 @@ statistics.
 from __future__ import annotations
 
 import heapq
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -29,11 +30,14 @@ class TraceError(ValueError):
 
 
 class TraceJob(msgspec.Struct, frozen=True, gc=False, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
-    """One job: ``pods`` equal pods that run for ``run`` seconds each. ``submit``: seconds since the start of the trace.
-    ``min_pods``: how many pods must start together (a gang). 0: each pod starts on its own. Equal to ``pods``: the job
-    starts only as a whole. ``class_``: a label by which the report groups jobs."""
+    """One job: ``pods`` equal pods that run for ``run`` seconds each. ``submit``: seconds since the start of the trace;
+    negative for a job that waits already at the start. ``queue``: empty for a job outside of all queues. ``min_pods``:
+    how many pods must start together (a gang). 0: each pod starts on its own. Equal to ``pods``: the job starts only as
+    a whole. ``class_``: a label by which the report groups jobs. ``endless``: the job runs until the end of the
+    simulation, and ``run`` is what is known of its run time. ``started``: it ran already at the start, so it uses
+    capacity and does not count as a job."""
 
-    submit: Annotated[float, msgspec.Meta(ge=0)]
+    submit: float
     run: Annotated[float, msgspec.Meta(ge=0)]
     queue: str
     requests: Mapping[str, str]
@@ -49,6 +53,11 @@ class TraceJob(msgspec.Struct, frozen=True, gc=False, rename="camel", forbid_unk
     tolerations: tuple[Mapping[str, Any], ...] = ()
     annotations: Mapping[str, str] = {}
     labels: Mapping[str, str] = {}
+    affinity: Mapping[str, Any] = {}
+    topology_spread_constraints: tuple[Mapping[str, Any], ...] = ()
+    preemption_policy: Literal["", "Never", "PreemptLowerPriority"] = ""
+    endless: bool = False
+    started: bool = False
 
 
 _decode: Final = msgspec.json.Decoder(TraceJob).decode
@@ -56,7 +65,7 @@ _decode: Final = msgspec.json.Decoder(TraceJob).decode
 
 def read_trace(lines: Iterable[bytes]) -> Iterator[TraceJob]:
     """The jobs of a file of JSON lines. Empty lines, and lines that begin with ``#``, are skipped."""
-    last_s = 0.0
+    last_s = -math.inf
     for number, line in enumerate(lines, 1):
         text = line.strip()
         if not text or text.startswith(b"#"):
@@ -86,6 +95,8 @@ def find_problem(job: TraceJob) -> str:
         return f"minPods {job.min_pods} is larger than pods {job.pods}"
     if not job.requests:
         return "requests is empty: a pod without requests needs no capacity"
+    if not math.isfinite(job.submit) or not math.isfinite(job.run):
+        return "submit and run must be finite numbers"
     for name, text in job.requests.items():
         if isinstance(quantity.parse(text), str):
             return f"requests.{name}: {text!r} is not a quantity"
@@ -99,14 +110,15 @@ def trace_lines(jobs: Iterable[TraceJob]) -> Iterator[bytes]:
 
 
 def shaken(jobs: Iterable[TraceJob], seed: int) -> Iterator[TraceJob]:
-    """The trace with small random changes: submissions up to 30 s later, run times up to 5 % shorter or longer. A
-    result that depends on the exact times of one trace disappears in the mean over several seeds (Tsafrir, Ouaknine,
-    Feitelson 2007)."""
+    """The trace with small random changes: submissions up to 30 s later, run times up to 5 % shorter or longer. Jobs
+    that wait or run already at the start are submitted when they were. A result that depends on the exact times of one
+    trace disappears in the mean over several seeds (Tsafrir, Ouaknine, Feitelson 2007)."""
     random, waiting = RandomNumbers(seed, _SHAKE_STREAM), list[tuple[float, int, TraceJob]]()
     for number, job in enumerate(jobs):
         while waiting and waiting[0][0] <= job.submit:
             yield heapq.heappop(waiting)[2]
-        submit = round(job.submit + _SHAKEN_SUBMIT_S * random.uniform(), 3)
+        later_s = _SHAKEN_SUBMIT_S * random.uniform()
+        submit = job.submit if job.submit < 0 or job.started else round(job.submit + later_s, 3)
         run = round(job.run * (1 + _SHAKEN_RUN * (2 * random.uniform() - 1)), 3)
         heapq.heappush(waiting, (submit, number, msgspec.structs.replace(job, submit=submit, run=run)))
     while waiting:

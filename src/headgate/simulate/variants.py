@@ -6,7 +6,7 @@ of the kind ``Simulation`` in ``headgate.dev/v1alpha1``; ``docs/simulate.md`` do
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -17,7 +17,7 @@ from headgate.kube.api_resources import APIResource
 from headgate.simulate import settings as simulation_settings
 from headgate.simulate.generator import PROFILES, GeneratorOptions
 from headgate.simulate.settings import Settings
-from headgate.simulate.snapshot import KINDS, Snapshot, SnapshotError, read_snapshot
+from headgate.simulate.snapshot import KINDS, LaterChange, Snapshot, SnapshotError, read_snapshot
 
 Object = dict[str, Any]
 
@@ -125,25 +125,38 @@ def settings_of(file: SimulationFile, variant: Variant) -> Settings:
 
 def snapshot_of(snapshot: Snapshot, variant: Variant) -> Snapshot:
     """The snapshot with the changes of the variant. It raises :class:`VariantError` and :class:`SnapshotError`."""
+    if not variant.remove and not variant.patches and not variant.add:
+        return snapshot
     objects: list[tuple[APIResource, Object]] = list(snapshot.objects)
+    later: list[LaterChange] = list(snapshot.later)
     for ref in variant.remove:
-        _check_found(variant, ref, objects)
+        _check_found(variant, ref, snapshot)
         objects = [(resource, obj) for resource, obj in objects if not ref.matches(resource, obj)]
+        later = [each for each in later if not ref.matches(each.resource, each.obj)]
     for change in variant.patches:
-        _check_found(variant, change.ref, objects)
+        _check_found(variant, change.ref, snapshot)
         objects = [
             (resource, _merged(obj, change.patch) if change.ref.matches(resource, obj) else obj)
             for resource, obj in objects
         ]
+        later = [
+            msgspec.structs.replace(each, obj=_merged(each.obj, change.patch))
+            if change.ref.matches(each.resource, each.obj)
+            else each
+            for each in later
+        ]
     added = [obj for _, obj in objects] + list(variant.add)
     try:
-        return read_snapshot(added)
+        read = read_snapshot(added)
     except SnapshotError as error:
         raise SnapshotError(f"variant {variant.name}: {error}") from error
+    return msgspec.structs.replace(read, later=tuple(later), recorded_from_s=snapshot.recorded_from_s)
 
 
-def _check_found(variant: Variant, ref: ObjectRef, objects: Sequence[tuple[APIResource, Object]]) -> None:
-    if not any(ref.matches(resource, obj) for resource, obj in objects):
+def _check_found(variant: Variant, ref: ObjectRef, snapshot: Snapshot) -> None:
+    if not any(ref.matches(resource, obj) for resource, obj in snapshot.objects) and not any(
+        ref.matches(each.resource, each.obj) for each in snapshot.later
+    ):
         raise VariantError(f"variant {variant.name}: the snapshot has no {ref.kind} {ref.name}")
 
 

@@ -140,6 +140,33 @@ def test_pods_of_the_snapshot_hold_their_node() -> None:
     assert result.use["cpu"].utilisation == 1.0
 
 
+def test_a_pod_of_the_snapshot_ends_when_it_says_and_is_created_again_if_it_is_preempted() -> None:
+    annotations = {"headgate.dev/run-for": "100s", "scheduling.volcano.sh/queue-name": "q"}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "static", "namespace": "default", "annotations": annotations},
+        "spec": {
+            "schedulerName": "headgate",
+            "nodeName": "node-0",
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": "3"}}}],
+        },
+    }
+    given = simulation_input([*machines(1), volcano_queue("q"), pod], Settings(stop_seconds=0.0))
+    _, journal = simulated(given, [traced("one", 0.0, 10.0, cpu=2)])
+    assert [each.at for each in journal if each.what == "bound"] == [100.0]
+    jobs = [traced("high", 10.0, 20.0, cpu=2, priority=10), traced("last", 200.0, 1.0)]
+    result, journal = simulated(given, jobs)
+    assert names_of(journal, "preempted") == ["static"]
+    assert [(each.at, each.name) for each in journal if each.what == "bound"] == [
+        (10.0, "high"),
+        (30.0, "static-r1"),
+        (200.0, "last"),
+    ]
+    assert [each.at for each in journal if each.what == "ended" and each.name == "static-r1"] == [130.0]
+    assert result.jobs.ended == 2
+
+
 @pytest.mark.parametrize(
     ("job", "text"),
     [

@@ -35,7 +35,7 @@ def test_what_is_written_is_read_again() -> None:
         (b"{", "line 1"),
         (b'{"run": 1}', "submit"),
         (LINE.replace(b'"run"', b'"runs"'), "runs"),
-        (LINE.replace(b'"submit": 1.5', b'"submit": -1'), "submit"),
+        (LINE.replace(b'"submit": 1.5', b'"submit": 1e999'), "submit"),
         (LINE.replace(b'"pods": 3', b'"pods": 1'), "minPods 2 is larger than pods 1"),
         (LINE.replace(b"500m", b"a lot"), "requests.cpu"),
         (LINE.replace(b'{"cpu": "500m"}', b"{}"), "requests is empty"),
