@@ -1,0 +1,378 @@
+"""Are estimates calibrated? A trace is simulated; when a job has to wait, its start is estimated from the state then.
+
+The simulation goes on and says when the job really started. A range of 80 % should hold in 80 % of cases, and its
+interval score (Gneiting and Raftery 2007: the width, plus ten times the distance by which it is missed) should be
+smaller than that of the 10th to 90th percentile of the queue's past waiting times. The parameters of the estimator were
+tuned with ``--tune``, on other seeds than those of the table. ``--cases N``: how many cases for each kind of trace.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import math
+import os
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from typing import Any, Final
+
+import msgspec
+
+from bench import report
+from bench.estimate_traces import KINDS, TraceKind
+from headgate.capacity.names import POD_GROUPS, QUEUES
+from headgate.cli.wiring.estimates import EstimateEngines, make_quota_controller
+from headgate.estimates.arrivals import ArrivalHistory, PastArrival, as_created
+from headgate.estimates.estimator import EstimateSettings, StartEstimate
+from headgate.estimates.present_state import Past, pod_state, workload_state
+from headgate.estimates.starts import estimate_pods, estimate_workloads
+from headgate.estimates.units import Unit, pod_unit, queue_of_pod, workload_unit
+from headgate.estimates.workload_replay import SERVED, workload_key
+from headgate.kube import conditions
+from headgate.kube.api_resources import NAMESPACES, NODES, PODS, APIResource
+from headgate.quota.kinds.names import LOCAL_QUEUES, WORKLOADS
+from headgate.quota.names import ADMITTED, EVICTED, FINISHED
+from headgate.simulate.cluster_state import Change
+from headgate.simulate.random_numbers import RandomNumbers
+from headgate.simulate.simulation import JournalEntry, Simulation, SimulationStopped
+from headgate.simulate.statistics import nearest_rank
+from simulated_clusters import simulation_input
+
+Object = dict[str, Any]
+
+COVERAGE: Final = (0.75, 0.85)
+GAIN: Final = 0.2
+_ALPHA: Final = 0.2
+CASES: Final = 120
+SEEDS: Final = 4
+"""The cases of a kind are spread over so many traces."""
+_SCORED_SEED: Final = 1000
+_TUNING_SEED: Final = 1
+_WARM_UP: Final = 0.3
+_MIN_PAST: Final = 20
+_ROUNDING_S: Final = 1.0
+"""Times of the API have whole seconds."""
+_PAGE: Final = report.FILE.with_name("estimates.md")
+
+
+class Case(msgspec.Struct, frozen=True):
+    """Times are seconds from the question to the start. ``high``: infinite if there is no upper end."""
+
+    low: float
+    high: float
+    past_low: float
+    past_high: float
+    real: float
+
+
+class PastUnits:
+    """What a recording of the simulated cluster would know at each moment."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self._arrived: dict[str, tuple[Unit, list[tuple[APIResource, Object]]]] = {}
+        self._running: dict[str, tuple[str, float]] = {}  # by uid: the key of the unit, and since when
+        self.ended: dict[str, Unit] = {}
+        simulation.state.watch(PODS, self._pod)
+        simulation.state.watch(WORKLOADS, self._workload)
+
+    def _unit_of(self, pod: Object) -> Unit:
+        state = self._simulation.state
+        namespaces = {name: obj for (_, name), obj in state.objects(NAMESPACES).items()}
+        return pod_unit(pod, queue_of_pod(pod, state.objects(POD_GROUPS), namespaces))
+
+    def _pod(self, change: Change) -> None:
+        pod, now_s = change.obj, self._simulation.now_s
+        metadata = pod["metadata"]
+        uid = metadata["uid"]
+        if metadata.get("ownerReferences"):
+            return
+        if change.gone:
+            known = self._running.pop(uid, None)
+            if known is not None and not metadata.get("deletionTimestamp"):
+                self._ended(known[0], known[1], now_s)
+            return
+        if uid not in self._running and pod["spec"].get("nodeName"):
+            self._running[uid] = self._unit_of(pod).key, now_s
+        elif not pod["spec"].get("nodeName") and "-r" not in metadata["name"]:
+            unit = self._unit_of(pod)
+            if unit.key not in self._arrived:
+                unit = msgspec.structs.replace(unit, created_s=now_s)
+                group = self._simulation.state.get(POD_GROUPS, metadata["namespace"], unit.key.rpartition("/")[2])
+                self._arrived[unit.key] = unit, ([(POD_GROUPS, group)] if group else [])
+            listed = self._arrived[unit.key][1]
+            if all(each["metadata"]["uid"] != uid for _, each in listed):
+                listed.append((PODS, pod))
+
+    def _workload(self, change: Change) -> None:
+        workload, now_s = change.obj, self._simulation.now_s
+        if change.gone:
+            return
+        key, uid = workload_key(workload), workload["metadata"]["uid"]
+        listed = (workload.get("status") or {}).get("conditions")
+        if f"workload {key}" not in self._arrived:
+            queue = self._simulation.state.get(
+                LOCAL_QUEUES, workload["metadata"]["namespace"], workload["spec"]["queueName"]
+            )
+            assert queue is not None
+            unit = msgspec.structs.replace(workload_unit(workload, queue["spec"]["clusterQueue"]), created_s=now_s)
+            self._arrived[unit.key] = unit, [(WORKLOADS, workload)]
+        if conditions.is_true(listed, FINISHED):
+            known = self._running.pop(uid, None)
+            if known is not None:
+                self._ended(known[0], known[1], now_s)
+        elif conditions.is_true(listed, EVICTED):
+            self._running.pop(uid, None)
+        elif conditions.is_true(listed, ADMITTED):
+            self._running.setdefault(uid, (f"workload {key}", now_s))
+
+    def _ended(self, key: str, started_s: float, now_s: float) -> None:
+        if key in self._arrived:
+            self.ended[key] = msgspec.structs.replace(self._arrived[key][0], started_s=started_s, ended_s=now_s)
+
+    def past(self, start_s: float) -> Past:
+        arrivals = [
+            PastArrival(unit, tuple((resource, as_created(resource, obj)) for resource, obj in objects))
+            for unit, objects in self._arrived.values()
+        ]
+        return Past(tuple(self.ended.values()), ArrivalHistory(tuple(arrivals), start_s))
+
+
+class Question(msgspec.Struct):
+    job: str
+    queue: str
+    asked_s: float
+    estimate: StartEstimate
+    past_low: float
+    past_high: float
+
+
+def cases_of(kind: TraceKind, seed: int, count: int, settings: EstimateSettings) -> tuple[list[Case], int]:
+    """Simulates one trace, and asks about ``count`` of the jobs that wait. Returns the cases with a basis, and how many
+    questions there were."""
+    given = simulation_input(kind.objects, queueing=kind.queueing)
+    jobs = list(kind.jobs(seed))
+    starts: dict[str, float] = {}
+    bound: dict[str, int] = {}
+    by_name = {each.name: each for each in jobs}
+    is_kueue = kind.queueing == "kueue"
+
+    def journal(entry: JournalEntry) -> None:
+        if is_kueue and entry.what == "admitted":
+            starts.setdefault(entry.job, entry.at)
+        elif not is_kueue and entry.what == "bound":
+            bound[entry.job] = bound.get(entry.job, 0) + 1
+            if bound[entry.job] == by_name[entry.job].pods:
+                starts.setdefault(entry.job, entry.at)
+
+    simulation = Simulation(given, journal)
+    begin_s = simulation.now_s
+    recorded = PastUnits(simulation)
+    random = RandomNumbers(seed, 3)
+    questions: list[Question] = []
+    waits: dict[str, list[float]] = {}
+    open_jobs: dict[str, TraceJobRef] = {}
+    seen = 0
+    first = int(len(jobs) * _WARM_UP)
+    chance = min(1.0, 2.5 * count / (len(jobs) - first))
+
+    def on_progress(simulation: Simulation) -> bool:
+        nonlocal seen
+        for name in [each for each in open_jobs if each in starts]:
+            ref = open_jobs.pop(name)
+            wait_s = starts[name] - ref.submit_s
+            if wait_s > 0.5:
+                waits.setdefault(ref.queue, []).append(wait_s)
+        while seen < simulation.submitted_jobs:
+            job = jobs[seen]
+            seen += 1
+            if job.name in starts:
+                continue
+            open_jobs[job.name] = TraceJobRef(job.queue, job.submit)
+            past = sorted(waits.get(job.queue, ()))
+            if seen <= first or len(past) < _MIN_PAST or len(questions) >= count or random.uniform() >= chance:
+                continue
+            estimate = _ask(simulation, recorded, job.name, kind, settings, begin_s)
+            if estimate is not None:
+                low, high = nearest_rank(past, 0.1), nearest_rank(past, 0.9)
+                questions.append(Question(job.name, job.queue, simulation.elapsed_s, estimate, low, high))
+        return len(questions) < count or any(each.job not in starts for each in questions)
+
+    _run(simulation, jobs, on_progress)
+    cases = [
+        Case(
+            (each.estimate.earliest_s or 0.0) - begin_s - each.asked_s,
+            math.inf if each.estimate.latest_s is None else each.estimate.latest_s - begin_s - each.asked_s,
+            each.past_low,
+            each.past_high,
+            starts[each.job] - each.asked_s,
+        )
+        for each in questions
+        if each.job in starts and each.estimate.state != "no basis"
+    ]
+    return cases, len(questions)
+
+
+class TraceJobRef(msgspec.Struct, frozen=True):
+    queue: str
+    submit_s: float
+
+
+def _run(simulation: Simulation, jobs: Iterable[Any], on_progress: Any) -> None:
+    with contextlib.suppress(SimulationStopped):
+        simulation.run(jobs, on_progress)
+
+
+def _ask(
+    simulation: Simulation, recorded: PastUnits, job: str, kind: TraceKind, settings: EstimateSettings, begin_s: float
+) -> StartEstimate | None:
+    engines = EstimateEngines(("headgate",))
+    state, past = simulation.state, recorded.past(begin_s)
+    if kind.queueing == "kueue":
+        objects = {resource: list(state.objects(resource).values()) for resource, _ in SERVED}
+        key = next(
+            (
+                workload_key(each)
+                for each in objects[WORKLOADS]
+                if each["metadata"]["ownerReferences"][0]["name"] == job
+            ),
+            None,
+        )
+        if key is None:
+            return None
+        present = workload_state(objects, simulation.now_s, past)
+        return estimate_workloads(make_quota_controller, present, [key], settings)[key]
+    objects = {
+        resource: list(state.objects(resource).values()) for resource in (NODES, NAMESPACES, QUEUES, POD_GROUPS, PODS)
+    }
+    uids = frozenset(
+        each["metadata"]["uid"]
+        for each in objects[PODS]
+        if simulation.pods[each["metadata"]["uid"]].record.job.name == job and not each["spec"].get("nodeName")
+    )
+    return estimate_pods(engines.scheduler, pod_state(objects, simulation.now_s, past), {job: uids}, settings)[job]
+
+
+def interval_score(low: float, high: float, real: float) -> float:
+    return (high - low) + (2 / _ALPHA) * (max(low - real, 0.0) + max(real - high, 0.0))
+
+
+class KindResult(msgspec.Struct, frozen=True):
+    """``asked``: how many questions there were; for those without a basis there is no case."""
+
+    kind: TraceKind
+    cases: tuple[Case, ...]
+    asked: int
+    seconds: float
+
+    @property
+    def coverage(self) -> float:
+        held = sum(each.low - _ROUNDING_S <= each.real <= each.high + _ROUNDING_S for each in self.cases)
+        return held / max(len(self.cases), 1)
+
+    @property
+    def past_coverage(self) -> float:
+        return sum(each.past_low <= each.real <= each.past_high for each in self.cases) / max(len(self.cases), 1)
+
+    @property
+    def gain(self) -> float:
+        ours, past = self.scores()
+        return 1 - ours / past if past else 0.0
+
+    def scores(self) -> tuple[float, float]:
+        """The mean interval scores of the estimates and of the past waiting times."""
+        ours = [interval_score(each.low, min(each.high, _LONGEST_S), each.real) for each in self.cases]
+        past = [interval_score(each.past_low, each.past_high, each.real) for each in self.cases]
+        return math.fsum(ours) / max(len(ours), 1), math.fsum(past) / max(len(past), 1)
+
+
+_LONGEST_S: Final = 7 * 86_400.0
+"""The width of a range without an upper end."""
+
+
+def measure(
+    kinds: Sequence[TraceKind], cases: int, first_seed: int, settings: EstimateSettings, seeds: int, processes: int
+) -> list[KindResult]:
+    """Each trace runs in a process of its own, so many at the same time."""
+    found = []
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        for kind in kinds:
+            began = time.perf_counter()
+            numbers = range(first_seed, first_seed + seeds)
+            parts = list(pool.map(partial(_cases_by_name, kind.name, cases // seeds, settings), numbers))
+            listed = tuple(case for part, _ in parts for case in part)
+            result = KindResult(kind, listed, sum(asked for _, asked in parts), time.perf_counter() - began)
+            found.append(result)
+            ours, past = result.scores()
+            below = sum(each.real < each.low - _ROUNDING_S for each in listed)
+            print(
+                f"  {kind.name:10} {len(listed):4} of {result.asked} cases, holds in {result.coverage:.1%} ({below} "
+                f"earlier; past waiting {result.past_coverage:.1%}), score {ours:,.0f} against {past:,.0f}: "
+                f"{result.gain:+.0%}, {result.seconds:.0f} s",
+                flush=True,
+            )
+    return found
+
+
+def _cases_by_name(name: str, count: int, settings: EstimateSettings, seed: int) -> tuple[list[Case], int]:
+    """Functions of a trace cannot be sent to another process; its name can."""
+    return cases_of(next(each for each in KINDS if each.name == name), seed, count, settings)
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    parser = argparse.ArgumentParser(prog="bench estimates")
+    parser.add_argument("--cases", type=int, default=CASES, help="for each kind of trace")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="over how many traces the cases are spread")
+    parser.add_argument("--kind", action="append", choices=[each.name for each in KINDS])
+    parser.add_argument("--tune", action="store_true", help="use the traces for tuning; write no table")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--replays", type=int, default=EstimateSettings().replays)
+    parser.add_argument("--low", type=float, default=EstimateSettings().widening_low)
+    parser.add_argument("--high", type=float, default=EstimateSettings().widening_high)
+    given = parser.parse_args(list(arguments))
+    kinds = [each for each in KINDS if not given.kind or each.name in given.kind]
+    settings = EstimateSettings(given.replays, given.low, given.high)
+    print(f"\nestimates: {given.cases} cases for each kind of trace")
+    first_seed = _TUNING_SEED if given.tune else _SCORED_SEED
+    results = measure(kinds, given.cases, first_seed, settings, given.seeds, given.processes)
+    if not given.tune and len(kinds) == len(KINDS):
+        report.write("estimates", _table(results, settings), _PAGE)
+
+
+def _table(results: Iterable[KindResult], settings: EstimateSettings) -> list[str]:
+    rows = []
+    for each in results:
+        (ours, past), gain = each.scores(), each.gain
+        met = COVERAGE[0] <= each.coverage <= COVERAGE[1] and gain >= GAIN
+        rows.append(
+            [
+                each.kind.name,
+                each.kind.about,
+                f"{len(each.cases)} of {each.asked}",
+                f"{each.coverage:.0%}",
+                f"{each.past_coverage:.0%}",
+                f"{ours:,.0f} s",
+                f"{past:,.0f} s",
+                f"{gain:.0%}",
+                "yes" if met else "**no**",
+            ]
+        )
+    heads = (
+        "trace",
+        "jobs",
+        "cases with a basis",
+        "range holds",
+        "past waiting holds",
+        "score",
+        "score of past waiting",
+        "better",
+    )
+    bar = f"range holds in {COVERAGE[0]:.0%}–{COVERAGE[1]:.0%}, score at least {GAIN:.0%} better"
+    return [
+        f"`make bench ARGS=estimates`: {settings.replays} replays for each estimate. Bar: {bar}.",
+        "",
+        *report.table((*heads, "met"), rows),
+    ]

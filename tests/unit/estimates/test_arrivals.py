@@ -1,0 +1,65 @@
+"""Arrivals of a replay: past units, created again at the same distances, from the same time of day on."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from estimate_states import NOW_S, pod, pod_group, workload
+from headgate.capacity.names import GATE, GROUP_NAMES, POD_GROUPS, STAMP
+from headgate.estimates.arrivals import NO_ARRIVALS, arrivals_of, as_created, created_again, drawn_arrivals
+from headgate.estimates.units import pod_unit, workload_unit
+from headgate.kube.api_resources import PODS
+from headgate.quota.kinds.names import WORKLOADS
+
+DAY_S = 86_400.0
+
+
+def history(*created_s: float) -> object:
+    pods = [pod(f"p{number}", created_s=each) for number, each in enumerate(created_s)]
+    return arrivals_of([(pod_unit(each, "q"), [(PODS, each)]) for each in pods])
+
+
+def test_a_past_of_less_than_a_day_arrives_again_from_some_moment_on() -> None:
+    past = history(NOW_S - 300, NOW_S - 200, NOW_S - 50)
+    drawn = list(islice(drawn_arrivals(past, NOW_S, 1), 10))  # type: ignore[arg-type]
+    times = [at_s for at_s, _ in drawn]
+    assert times == sorted(times)
+    assert times[0] >= NOW_S
+    assert times[-1] <= NOW_S + 10 * 300
+
+
+def test_days_arrive_again_at_the_same_time_of_the_day() -> None:
+    past = history(*(NOW_S - day * DAY_S + 100 for day in range(3, 0, -1)), NOW_S - 3 * DAY_S - 1)
+    for seed in range(5):
+        at_s, _ = next(drawn_arrivals(past, NOW_S, seed))  # type: ignore[arg-type]
+        assert at_s == NOW_S + 100
+
+
+def test_without_a_past_nothing_arrives() -> None:
+    assert list(drawn_arrivals(NO_ARRIVALS, NOW_S, 0)) == []
+
+
+def test_a_gang_is_created_again_with_its_group_and_its_gate() -> None:
+    member = pod("m", group="g", started_s=NOW_S - 50)
+    member["metadata"]["annotations"][STAMP] = "{}"
+    unit = pod_unit(member, "q")
+    (past,) = arrivals_of([(unit, [(PODS, member), (POD_GROUPS, pod_group("g", 1))])]).arrivals
+    ((first, group), (second, made)), again = created_again(past, 7, NOW_S)
+    assert (first, second) == (POD_GROUPS, PODS)
+    assert made["metadata"]["annotations"][GROUP_NAMES[0]] == group["metadata"]["name"] == "g-arrival-7"
+    assert made["spec"]["schedulingGates"] == [{"name": GATE}]
+    assert "nodeName" not in made["spec"]
+    assert STAMP not in made["metadata"]["annotations"]
+    assert (again.started_s, again.queue) == (None, "q")
+
+
+def test_a_workload_is_created_again_without_its_admission() -> None:
+    admitted = workload("w", admitted_s=NOW_S - 5)
+    assert as_created(WORKLOADS, admitted)["status"] == {}
+    assert workload_unit(admitted).started_s == NOW_S - 5
+
+
+def test_a_past_whose_arrivals_are_all_at_its_beginning_arrives_again() -> None:
+    for past in (history(NOW_S - 300), history(NOW_S - 1.4 * DAY_S)):
+        (at_s, _), (later_s, _) = islice(drawn_arrivals(past, NOW_S, 3), 2)  # type: ignore[arg-type]
+        assert NOW_S <= at_s < later_s
