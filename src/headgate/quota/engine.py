@@ -224,6 +224,15 @@ class QuotaEngine:
         workload = self.workloads.get(effect.key)
         return [] if workload is None else self._examine(workload, now_s)
 
+    def reconsider(self, key: str, now_s: float) -> Effects:
+        """Drops what was decided for a pending workload without an admission: its claim to the quota of victims, and
+        where its search for flavors stopped. It is tried again as if it were new."""
+        workload = self.workloads.get(key)
+        if workload is None or key in self._assumed.admissions:
+            return []
+        self._dequeue(key)
+        return self._examine(workload, now_s)
+
     # Deadlines and the admission cycle.
 
     def next_deadline_s(self) -> float | None:

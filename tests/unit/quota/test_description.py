@@ -234,6 +234,23 @@ def test_a_job_in_no_queue_is_explained_by_the_missing_label() -> None:
     assert "uses no quota" in absence(a_job(queue="", suspend=False)).summary
 
 
+def test_a_job_that_an_uninstallation_released_is_explained_by_it() -> None:
+    job = a_job(suspend=False)
+    job["metadata"] |= {"uid": "u", "annotations": {"headgate.dev/released": "u"}}
+    found = absence(job)
+    assert found.state == "released"
+    assert found.summary == "`headgate uninstall` released it, so it runs without quota and is not stopped"
+    assert found.next == ("to queue it, suspend it: set spec.suspend to true",)
+    waits = a_job()
+    waits["metadata"] |= {"uid": "u", "annotations": {"headgate.dev/released": "u"}}
+    assert absence(waits).state == "missing"
+
+
+def test_why_a_job_runs_while_its_workload_waits_is_printed() -> None:
+    inspection = WorkloadInspection("job", "ns", "a", note="it runs because of this")
+    assert "  it runs because of this" in list(inspection_lines(inspection, START_S))
+
+
 def test_a_job_in_an_unmanaged_namespace_is_explained() -> None:
     assert "are not managed" in absence(a_job(), namespace="kube-system").summary
 

@@ -18,7 +18,6 @@ from headgate.controllers.framework.discovery import DiscoveredKinds
 from headgate.controllers.framework.effects import UNREACHABLE, Effect, EffectResponse, Get, ParallelRequests, Patch
 from headgate.controllers.framework.mutation_cache import MutationCache, ObservedVersion
 from headgate.controllers.framework.reconcile import (
-    ALL_FIELDS,
     Controller,
     Done,
     Enqueue,
@@ -28,15 +27,15 @@ from headgate.controllers.framework.reconcile import (
     WatchSpec,
     yield_each,
 )
-from headgate.kube.api_resources import LIMIT_RANGES, NAMESPACES, PODS, RUNTIME_CLASSES, APIResource
+from headgate.kube.api_resources import PODS, APIResource
 from headgate.kube.decisions import Decided, ignore_decision
 from headgate.kube.object_meta import resource_version_of
 from headgate.quota import effects, names
-from headgate.quota.api.admission_checks import is_check_active
 from headgate.quota.api.local_queue import LocalQueue
 from headgate.quota.api.workload import Workload, usage_of
 from headgate.quota.controller import rejected_admissions
 from headgate.quota.controller.decisions import refused_decision, written_decisions
+from headgate.quota.controller.engine_inputs import EngineInputs
 from headgate.quota.controller.finalizers import PROTECTED, InUseFinalizers, ProtectedObject
 from headgate.quota.controller.pending_writes import PendingWrites
 from headgate.quota.controller.rejected_admissions import MAX_REQUEST_S, RejectedAdmissions, may_be_performed
@@ -57,29 +56,6 @@ from headgate.quota.status.workload_counters import CountedWorkload, QueueRef, S
 
 Object = dict[str, Any]
 Effects = list[effects.Effect]
-
-_WATCHED: Final = (RESOURCE_FLAVORS, CLUSTER_QUEUES, COHORTS, LOCAL_QUEUES, WORKLOADS, ADMISSION_CHECKS)
-
-
-_POD_DEFAULTS: Final = {LIMIT_RANGES: frozenset({"spec.limits"}), RUNTIME_CLASSES: frozenset({"overhead"})}
-"""The kinds from which the API server adds requests to pods when they are created, with the fields that are read."""
-
-
-_POD_FIELDS: Final = frozenset(
-    {
-        "metadata.annotations",
-        "metadata.labels",
-        "metadata.ownerReferences",
-        "metadata.deletionTimestamp",
-        "metadata.deletionGracePeriodSeconds",
-        "spec",
-        "status.phase",
-        "status.containerStatuses",
-        "status.initContainerStatuses",
-        "status.conditions",
-    }
-)
-"""The fields that determine how much quota a pod uses on its node, and until when."""
 
 
 class _Cycle(msgspec.Struct, frozen=True):
@@ -118,11 +94,10 @@ class QuotaController(Controller):
         self._decided: Final = decided
         self._warned: Final[set[str]] = set()
         self._engine: Final = QuotaEngine(settings)
-        self._watches_pods: Final = settings.starts_after_terminating
+        self._inputs: Final = EngineInputs(self._engine, watches_pods=settings.starts_after_terminating)
         self._counters: Final = WorkloadCounters()
         self._metrics: Final = metrics or QuotaMetrics()
         self._metrics.attach(self._engine, self._counters)
-        self._served: frozenset[APIResource] = frozenset()
         self._workloads: Final[MutationCache[str]] = MutationCache()  # by namespace/name
         self._queues: Final[dict[QueueRef, Object]] = {}
         self._pending_writes: Final = PendingWrites()
@@ -133,27 +108,6 @@ class QuotaController(Controller):
         self._cluster_queue_of: Final[dict[str, str]] = {}  # by LocalQueue
         # By LocalQueue: the ClusterQueue that counts its pending workloads.
         self._counted_in: Final[dict[str, str]] = {}
-        self._applied: Final[dict[APIResource, Callable[[Object, float], Effects]]] = {
-            RESOURCE_FLAVORS: self._engine.flavor_applied,
-            CLUSTER_QUEUES: self._engine.cluster_queue_applied,
-            COHORTS: self._engine.cohort_applied,
-            LOCAL_QUEUES: self._engine.local_queue_applied,
-            ADMISSION_CHECKS: self._check_applied,
-            NAMESPACES: self._namespace_applied,
-            LIMIT_RANGES: self._engine.limit_range_applied,
-            RUNTIME_CLASSES: self._engine.runtime_class_applied,
-        }
-        self._removed: Final[dict[APIResource, Callable[[str, float], Effects]]] = {
-            RESOURCE_FLAVORS: self._engine.flavor_removed,
-            CLUSTER_QUEUES: self._engine.cluster_queue_removed,
-            COHORTS: self._engine.cohort_removed,
-            LOCAL_QUEUES: self._engine.local_queue_removed,
-            WORKLOADS: self._engine.workload_removed,
-            ADMISSION_CHECKS: self._engine.check_removed,
-            NAMESPACES: self._engine.namespace_removed,
-            LIMIT_RANGES: self._engine.limit_range_removed,
-            RUNTIME_CLASSES: self._engine.runtime_class_removed,
-        }
 
     @property
     def engine(self) -> QuotaEngine:
@@ -161,18 +115,11 @@ class QuotaController(Controller):
         return self._engine
 
     def discovered(self, served: DiscoveredKinds) -> Iterable[Enqueue]:
-        """Called again when more kinds are served."""
-        known = frozenset((*_WATCHED, *_POD_DEFAULTS))
-        self._served = frozenset(row.resource for row in served.by_name.values()) & known
+        self._inputs.discovered(served)
         return ()
 
     def watches(self) -> Iterable[WatchSpec]:
-        if WORKLOADS not in self._served:
-            return ()
-        kinds = [WatchSpec(resource, ALL_FIELDS) for resource in _WATCHED if resource in self._served]
-        defaults = [WatchSpec(each, fields) for each, fields in _POD_DEFAULTS.items() if each in self._served]
-        pods = [WatchSpec(PODS, _POD_FIELDS)] if self._watches_pods else []
-        return [*kinds, *defaults, *pods, WatchSpec(NAMESPACES, frozenset({"metadata.labels"}))]
+        return self._inputs.watches()
 
     # -- watch events -------------------------------------------------------------------------------------------------
 
@@ -185,7 +132,7 @@ class QuotaController(Controller):
             return [Enqueue(_CYCLE)] if is_changed else []
         if resource in (CLUSTER_QUEUES, LOCAL_QUEUES):
             self._queues[_queue_ref(resource, _key(obj))] = obj
-        decided = self._applied[resource](obj, now_s)
+        decided = self._inputs.applied[resource](obj, now_s)
         protected = [Enqueue(self._finalizers.put(resource, obj))] if resource in PROTECTED else []
         return [
             *self._enqueue_writes(decided),
@@ -217,7 +164,7 @@ class QuotaController(Controller):
         elif resource in (CLUSTER_QUEUES, LOCAL_QUEUES):
             self._queues.pop(_queue_ref(resource, key), None)
             self._metrics.queue_removed(_queue_ref(resource, key))
-        decided = self._removed[resource](key, now_s)
+        decided = self._inputs.removed[resource](key, now_s)
         if resource in PROTECTED:
             self._finalizers.remove(resource, name)
         return [
@@ -234,13 +181,6 @@ class QuotaController(Controller):
         return [
             wake for (namespace, _, name), uid in lost for wake in self.removed(WORKLOADS, namespace, name, uid, now_s)
         ]
-
-    def _check_applied(self, obj: Object, now_s: float) -> Effects:
-        return self._engine.check_applied(obj["metadata"]["name"], is_check_active(obj), now_s)
-
-    def _namespace_applied(self, obj: Object, now_s: float) -> Effects:
-        metadata = obj["metadata"]
-        return self._engine.namespace_applied(metadata["name"], metadata.get("labels") or {}, now_s)
 
     def _enqueue_writes(self, decided: Effects) -> list[Enqueue]:
         return [Enqueue(_Writes(key), after_s) for key, after_s in self._pending_writes.add(decided).items()]
