@@ -1,6 +1,6 @@
-"""The text for a refused read: the missing permission, or another reason why the result is unknown.
+"""The text for a refused request: the missing permission, or another reason why the result is unknown.
 
-Every command reports refused reads with these functions, so that a refused list never looks like an empty list.
+Every command reports refused requests with these functions, so that a refused list never looks like an empty list.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from headgate.kube.api_resources import APIResource
 UNAUTHORIZED: Final = 401
 FORBIDDEN: Final = 403
 NOT_FOUND: Final = 404
+_READS: Final = ("get", "list", "watch")
 
 
 def resource_name(resource: APIResource) -> str:
@@ -29,9 +30,16 @@ def describe_permission(verb: str, resource: APIResource, namespace: str | None 
     return f"{verb} {resource_name(resource)} {where}"
 
 
+def is_missing_right(message: str) -> bool:
+    """Whether the authorization refused the request. Admission webhooks, ResourceQuota, Pod Security and namespaces
+    that are being deleted answer 403, too; only the authorization names the user."""
+    return 'forbidden: User "' in message and "admission webhook" not in message
+
+
 def refusal_text(verb: str, resource: APIResource, namespace: str | None, refused: ListRefused) -> str:
-    """One line for a request that was refused."""
-    if refused.status == FORBIDDEN:
+    """One line for a request that was refused. A read is refused only by the authorization; a write may also be refused
+    by admission, for example by a GatePolicy, whose message then says which users may do it."""
+    if refused.status == FORBIDDEN and (verb in _READS or is_missing_right(refused.text)):
         return f"missing right: {describe_permission(verb, resource, namespace)} ({refused.text})"
     return f"cannot {describe_permission(verb, resource, namespace)}: {unknown_text(refused)}"
 

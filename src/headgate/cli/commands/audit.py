@@ -16,11 +16,12 @@ import yaml
 from headgate.audit.auditor import AuditResult, AuditSettings, audit
 from headgate.audit.prices import PriceTable, read_prices
 from headgate.audit.report import document, text_lines
-from headgate.cli.commands.record import read_seconds
 from headgate.cli.options.cluster_access import cluster_options, connect, exit_with_error, rest_config_or_exit
 from headgate.cli.options.data_folder import progress_line
+from headgate.cli.options.durations import read_seconds
 from headgate.cli.options.log_options import log_options
 from headgate.cli.options.query_options import output_option
+from headgate.cli.wiring.live_audit import WatchOptions, missing_rights_text, watch_cluster
 from headgate.client.kubeconfig import RESTConfig
 from headgate.http.transport import Unreachable
 from headgate.recording.changes import HistoryEvent
@@ -73,6 +74,15 @@ class _Outcome(msgspec.Struct, frozen=True):
     metavar="RESOURCE",
     help="On a live cluster: do not read this resource. May be repeated.",
 )
+@click.option("--watch", is_flag=True, help="Go on: report findings of the live cluster as they appear.")
+@click.option("--for", "duration", default="", metavar="TIME", help="With --watch: stop after this time (12h, 7d).")
+@click.option(
+    "--metrics-listen",
+    default="",
+    metavar="HOST:PORT",
+    help="With --watch: the address for /metrics, /healthz, /livez and /readyz, over HTTP without authentication."
+    " [default: not served]",
+)
 @output_option
 @cluster_options
 @log_options
@@ -84,6 +94,9 @@ def command(
     served: tuple[str, ...],
     strict: bool,
     skip: tuple[str, ...],
+    watch: bool,
+    duration: str,
+    metrics_listen: str,
     output: str,
     kubeconfig: str,
     context: str,
@@ -94,6 +107,10 @@ def command(
     A recording and a store are checked at every revision. A list of the cluster shows states only: which invariants are
     broken now, not how it happened. What follows from missing states is never reported as certain.
 
+    With --watch the audit of the live cluster goes on until Ctrl-C: it checks every change, prints findings as they
+    appear (with -o json as JSON lines), serves metrics, and prints the sums at the end. It needs the rights to list
+    and to watch.
+
     The exit code is 0 if no invariant is broken, 1 if one is, and 2 if SOURCE cannot be read to its end.
 
     \b
@@ -102,9 +119,19 @@ def command(
       headgate audit week.hgr --prices prices.yaml -o json | jq .bill
       headgate audit .headgate
       headgate audit
+      headgate audit --watch --metrics-listen 127.0.0.1:10260
     """
     stuck_s, starved_s = _seconds("--stuck-after", stuck_after), _seconds("--starved-after", starved_after)
     settings = AuditSettings(frozenset(served), stuck_s, starved_s, _prices(prices))
+    if watch:
+        if source is not None:
+            raise click.UsageError("--watch audits the live cluster: leave SOURCE out")
+        for_s = _seconds("--for", duration) if duration else 0.0
+        options = WatchOptions(for_s, metrics_listen, strict, output == "json")
+        resources = [each for each in RECORDED if each.name not in skip and each.name != _NOT_NEEDED]
+        sys.exit(watch_cluster(rest_config_or_exit("audit", kubeconfig, context), resources, settings, options))
+    if duration or metrics_listen:
+        raise click.UsageError("--for and --metrics-listen are for --watch")
     if source is None:
         outcome = _audit_cluster(rest_config_or_exit("audit", kubeconfig, context), skip, settings)
         name = "the cluster"
@@ -155,9 +182,7 @@ def _audit_cluster(rest_config: RESTConfig, skipped: Iterable[str], settings: Au
     except Unreachable as problem:
         exit_with_error("audit", str(problem))
     except MissingRights as problem:
-        lines = "\n  ".join(problem.texts)
-        hint = "`headgate record --rights` prints a ClusterRole with all of them; --skip leaves a resource out"
-        exit_with_error("audit", f"the cluster cannot be checked:\n  {lines}\n{hint}")
+        exit_with_error("audit", missing_rights_text(problem))
     found = msgspec.structs.replace(survey(lambda: events), skipped=tuple(skipped))
     return _Outcome(audit(ordered_changes(lambda: events, found), settings, now_s), found)
 

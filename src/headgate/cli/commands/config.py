@@ -11,7 +11,7 @@ import msgspec
 
 from headgate.capacity.conf import PluginOption, SchedulerConf
 from headgate.cli.configuration.docs import configuration_page
-from headgate.cli.configuration.files import kind_of, read_kueue, read_own, unknown_kind
+from headgate.cli.configuration.files import checked_own, kind_of, read_kueue, unknown_kind
 from headgate.cli.configuration.kueue import KueueConfiguration
 from headgate.cli.configuration.types import Configuration, values_of
 from headgate.cli.options.config_text import ConfigProblem, decode_text
@@ -53,8 +53,9 @@ def check(file: Path) -> None:
     """Read FILE (- is standard input) and say what is wrong with it, or what it sets.
 
     All errors are printed at once, one line each, with the path of the field, and with its line except in a
-    KubeSchedulerConfiguration. The exit code is 0 if the file is valid and 1 if not. Lines that begin with "remark" are
-    about settings that are allowed but have no effect. A file has one YAML document.
+    KubeSchedulerConfiguration. A Configuration of Headgate must also be enough for `headgate run` without other
+    options. The exit code is 0 if the file is valid and 1 if not. Lines that begin with "remark" are about settings
+    that are allowed but have no effect. A file has one YAML document.
 
     For a Configuration of Headgate or Kueue it prints the fields that the file sets, by path. For a scheduler
     configuration it prints which plugins run at each point.
@@ -90,7 +91,7 @@ def check(file: Path) -> None:
         sys.exit(1)
     kind = kind_of(parsed)
     if kind != "scheduler":
-        _check_fields(file, read_own(text, file, plugins) if kind == "headgate" else read_kueue(text))
+        _check_fields(file, checked_own(text, file, plugins) if kind == "headgate" else read_kueue(text))
         return
     configuration = read_configuration(text, plugins.registry, ("headgate",))
     if isinstance(configuration, KubeSchedulerConfiguration):
@@ -143,17 +144,20 @@ def _print_configuration(configuration: KubeSchedulerConfiguration) -> None:
         click.echo(f"remark: {remark}", err=True)
     for i, profile in enumerate(configuration.profiles):
         click.echo(("\n" if i else "") + f"profile {profile.name}" + ("" if profile.queues is None else " of queues"))
-        for line in (*_queue_lines(profile.queues), *_profile_lines(profile)):
+        for line in (*_queue_lines(profile.queues), *profile_lines(profile)):
             click.echo(f"  {line}")
 
 
 def _queue_lines(settings: SchedulerConf | None) -> list[str]:
     if settings is None:
         return []
+    external = {each.name for each in settings.external_plugins}  # they order the units of a queue, not the queues
+    orders = {point: settings.order(point) for point in ("queueOrder", "jobOrder", "taskOrder")}
+    orders["queueOrder"] = tuple(name for name in orders["queueOrder"] if name not in external)
     shown = {
         "actions": ", ".join(settings.actions),
         **{f"tier {i}": " ".join(map(_plugin_text, tier)) for i, tier in enumerate(settings.tiers, 1)},
-        **{point: " ".join(settings.order(point)) for point in ("queueOrder", "jobOrder", "taskOrder")},
+        **{point: " ".join(order) for point, order in orders.items()},
     }
     return [f"{name:<11} {value or '-'}" for name, value in shown.items()]
 
@@ -162,9 +166,13 @@ def _plugin_text(plugin: PluginOption) -> str:
     return plugin.name + (f"(without {', '.join(sorted(plugin.off))})" if plugin.off else "")
 
 
-def _profile_lines(profile: KubeSchedulerProfile) -> list[str]:
+def profile_lines(profile: KubeSchedulerProfile) -> list[str]:
+    """The plugins by extension point. In a profile of queues, ``queueOrder`` is Volcano's order of queues; the
+    extension point of plugins of other packages that has the same name orders the units of a queue."""
     shown = {
-        point: " ".join(f"{name}({weight})" if point == "score" else name for name, weight in enabled)
+        "queueOrder of units" if profile.queues is not None and point == "queueOrder" else point: " ".join(
+            f"{name}({weight})" if point == "score" else name for name, weight in enabled
+        )
         for point, enabled in profile.points.items()
     }
     width = max(11, *map(len, shown))

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import msgspec
 
+from headgate.capacity.api.ignored_annotations import find_ignored_lease
 from headgate.capacity.explanation import WAITS_FOR, PodExplanation, PodGate, PodHold, explain
 from headgate.capacity.names import GATE, STAMP
 from headgate.cli.options.cluster_access import connect, perform
 from headgate.client.gated_pods import find_setter
 from headgate.client.kubeconfig import RESTConfig
 from headgate.client.pager import ListRefused
-from headgate.jobs.names import ADMISSION_GATE, MANAGED
+from headgate.http.transport import HTTPRequest, HTTPResponse
+from headgate.jobs.names import ADMISSION_GATE, MANAGED, POD_PRIORITY_CLASSES
 from headgate.kube.api_resources import PODS
 from headgate.kube.scheduling_gates import gate_names
 from headgate.kube.timestamps import human_duration, parse_time
@@ -60,8 +62,32 @@ async def explain_pod(
         if without_queues.state != "waiting":
             return ExplainedPod(with_admission_gate(without_queues, workloads), workloads, None, quota)
         queues = await perform(transport, inspect_queues(served, gated, time.time()))
+        ignored = [*queue_remarks(queues, queues.queues.queue_of(read.uid))]
+        class_name = (pod.get("spec") or {}).get("priorityClassName") or ""
+        if class_name and read.annotations.get(STAMP):
+            ignored += await perform(transport, read_priority_class(class_name, queues))
         explanation = explain(pod, None if queues.is_incomplete else queues.queues, requests, gates, with_queues)
+        explanation = msgspec.structs.replace(explanation, ignored=(*explanation.ignored, *ignored))
         return ExplainedPod(with_admission_gate(explanation, workloads), workloads, queues, quota)
+
+
+def read_priority_class(name: str, queues: QueueInspection) -> Generator[HTTPRequest, HTTPResponse, list[str]]:
+    """Gives the PriorityClass, which may set the time of the lease, to the queues. Returns remarks."""
+    found = yield from get_object(POD_PRIORITY_CLASSES, "PriorityClass", "", name)
+    if isinstance(found, ListRefused):
+        return [f"PriorityClass {name}, which may set the time of the lease: {found.text}"]
+    queues.queues.priority_class_applied(found)
+    annotations = (found.get("metadata") or {}).get("annotations") or {}
+    return [f"PriorityClass {name}: {each}" for each in find_ignored_lease(annotations)]
+
+
+def queue_remarks(inspection: QueueInspection, queue: str) -> Iterator[str]:
+    """Annotations of the queue and its ancestors that have no effect."""
+    while queue in inspection.specs:
+        spec = inspection.specs[queue]
+        if spec.ignored:
+            yield f"queue {queue}: {spec.ignored}"
+        queue = inspection.queues.parent(queue)
 
 
 def _is_in_kueue(pod: Wire) -> bool:
@@ -124,6 +150,9 @@ def pod_lines(explanation: PodExplanation, now_s: float) -> Iterator[str]:
         _age(explanation.created, now_s, "{} old"),
     ]
     yield "  " + ", ".join(filter(None, facts))
+    if explanation.promised_at:
+        age = _age(explanation.promised_at, now_s, ", {} ago")
+        yield f"  its capacity was promised at {explanation.promised_at}{age}; {explanation.lease}"
     if explanation.holds:
         yield "held by"
     for hold in explanation.holds:
@@ -131,6 +160,9 @@ def pod_lines(explanation: PodExplanation, now_s: float) -> Iterator[str]:
     if explanation.next:
         yield "next"
     yield from (f"  {step}" for step in explanation.next)
+    if explanation.ignored:
+        yield "without effect"
+    yield from (f"  {each}" for each in explanation.ignored)
 
 
 def _hold_lines(hold: PodHold, now_s: float) -> Iterator[str]:

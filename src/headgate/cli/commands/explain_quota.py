@@ -26,6 +26,8 @@ def inspection_lines(inspection: WorkloadInspection, now_s: float) -> Iterator[s
     for each in inspection.descriptions:
         is_workload = inspection.kind == "workload"
         yield from description_lines(each, now_s, "" if is_workload else name)
+    if inspection.note:
+        yield f"  {inspection.note}"
     if inspection.terminating_pods:
         yield "its quota is released, and these pods still terminate on their nodes"
         for pod in inspection.terminating_pods:

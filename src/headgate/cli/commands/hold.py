@@ -18,6 +18,7 @@ from headgate.client.write_requests import patch
 from headgate.http.transport import Transport, Unreachable
 from headgate.jobs.kinds.batch_job import BUILTIN_KINDS, JOB
 from headgate.jobs.kinds.job_kind import JobKind, has_suspend_set, kubectl_names
+from headgate.jobs.names import QUEUE_NAME
 from headgate.kube.lenient_reader import get_path
 from headgate.kube.serializer import wire_json
 from headgate.quota import names
@@ -155,7 +156,7 @@ async def _request(
         if outcome is not None:
             return outcome
         if clock() >= until_s:
-            return _overdue(title, label, found, wait_s)
+            return describe_overdue(title, label, job, found, wait_s)
         await asyncio.sleep(_POLL_S)
         job = await perform(transport, get_object(kind.resource, word, namespace, name))
         if isinstance(job, ListRefused):
@@ -225,14 +226,24 @@ _RESULTS: Final[Mapping[tuple[ActivationEvent, WorkloadActivationState], tuple[s
 }
 
 
-def _overdue(title: str, label: str, found: Object | ListRefused | None, wait_s: float) -> ActivationOutcome:
+def describe_overdue(
+    title: str, label: str, job: Object, found: Object | ListRefused | None, wait_s: float
+) -> ActivationOutcome:
+    """What to say about a label that was not processed in time. ``found``: the Workload of the job."""
+    removal = f"kubectl label {title.partition(' ')[0]} {title.rpartition('/')[2]} {label}-"
+    if found is None and not _labels(job).get(QUEUE_NAME):
+        text = (
+            f"{title} is labelled {label}=true, and has no Workload: it names no queue. Name one with the label "
+            f"{QUEUE_NAME}; its Workload will be created with {label}=true. Or remove the label with: {removal}"
+        )
+        return ActivationOutcome(text, False)
     if found is None:
         text = f"{title} is labelled {label}=true, and has no Workload yet: its Workload will be created with the label"
         return ActivationOutcome(text, True)
     return ActivationOutcome(
         f"{title}: the label {label}=true was not processed within {wait_s:g} s. Do the components quota and jobs run "
         f"with --feature-gates ActivationLabels=true? The label stays on the job until they do; remove it with: "
-        f"kubectl label {title.partition(' ')[0]} {title.rpartition('/')[2]} {label}-",
+        f"{removal}",
         False,
     )
 

@@ -14,7 +14,7 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from headgate.cli.configuration.install_values import read_values_file
+from headgate.cli.configuration.install_values import problem_in_pods, read_values_file
 from headgate.cli.options.cluster_access import (
     INTERRUPTED,
     cluster_options,
@@ -118,6 +118,12 @@ def _not_empty(context: click.Context, parameter: click.Parameter, value: str | 
     help="With --apply: remove the objects that this installation has from other options, or keep them. "
     "[default: prune]",
 )
+@click.option(
+    "--adopt",
+    "adopts",
+    is_flag=True,
+    help="With --apply: take over objects of the same names that no installation made, such as those of version 0.2.0.",
+)
 @click.option("--check", "checks", is_flag=True, help="Compare the cluster with the objects; write nothing.")
 @click.option("--status", "reports", is_flag=True, help="Say whether the installation works; only read.")
 @click.option(
@@ -143,6 +149,7 @@ def command(
     prints: bool,
     applies: bool,
     prunes: bool,
+    adopts: bool,
     checks: bool,
     reports: bool,
     wait_s: float,
@@ -170,6 +177,8 @@ def command(
         raise click.UsageError("--print, --apply, --check and --status exclude each other: choose one")
     if not prunes and not applies:
         raise click.UsageError("--no-prune is for --apply")
+    if adopts and not applies:
+        raise click.UsageError("--adopt is for --apply")
     if wait_s and not reports:
         raise click.UsageError("--wait is for --status")
     if problem := problem_of_namespace(namespace):
@@ -186,7 +195,7 @@ def command(
     try:
         if applies:
             plan = PrunePlan(options, namespace, keeps_objects=not prunes)
-            failed = asyncio.run(_apply(rest_config, plan, definitions, objects))
+            failed = asyncio.run(_apply(rest_config, plan, definitions, objects, adopts=adopts))
         elif checks:
             failed = asyncio.run(_check(rest_config, PrunePlan(options, namespace), definitions, objects))
         else:
@@ -221,12 +230,12 @@ def _options(
             raise click.BadParameter(chosen, param_hint="--components")
         options = chosen
     if queue:
-        options = msgspec.structs.replace(options, queue=QueueOptions(queue, dict(map(_amount, capability))))
+        options = msgspec.structs.replace(options, queue=QueueOptions(queue, _amounts(capability)))
     if image:
         options = msgspec.structs.replace(options, image=_image(options, image))
     if replicas is not None:
         options = msgspec.structs.replace(options, replicas=replicas)
-    if problem := problem_of(options):
+    if problem := problem_of(options) or (problem_in_pods(options) if options.configuration else ""):
         raise click.UsageError(problem)
     return options
 
@@ -237,6 +246,17 @@ def _values(path: Path) -> InstallOptions:
     if isinstance(options, list):
         raise click.BadParameter("\n".join(options), param_hint="--values")
     return options
+
+
+def _amounts(texts: tuple[str, ...]) -> dict[str, str | int]:
+    amounts: dict[str, str | int] = {}
+    for text in texts:
+        resource, amount = _amount(text)
+        if resource in amounts:
+            problem = f"{resource} has two limits, {amounts[resource]} and {amount}: name one"
+            raise click.BadParameter(problem, param_hint="--capability")
+        amounts[resource] = amount
+    return amounts
 
 
 def _amount(text: str) -> tuple[str, str]:
@@ -258,12 +278,12 @@ def _image(options: InstallOptions, text: str) -> Any:
 
 
 async def _apply(
-    rest_config: RESTConfig, plan: PrunePlan, definitions: tuple[Object, ...], objects: list[Object]
+    rest_config: RESTConfig, plan: PrunePlan, definitions: tuple[Object, ...], objects: list[Object], *, adopts: bool
 ) -> bool:
     """Applies the namespace, the definitions and the other objects, and removes what is of other options. Returns
     whether one failed."""
     async with connect(rest_config) as transport:
-        await _refuse_before_writing(transport, plan, definitions, objects)
+        await _refuse_before_writing(transport, plan, definitions, objects, adopts=adopts)
         failed = False
         for number, obj in enumerate(objects):
             if number == 1:  # after the namespace
@@ -275,7 +295,7 @@ async def _apply(
             if obj["kind"] == "Deployment":
                 await perform_steps(transport, withdraw_webhooks(plan), click.echo)
                 await _stop_before_change(transport, obj)
-            result = await perform_requests(transport, apply_object(obj))
+            result = await perform_requests(transport, apply_object(obj, adopts=adopts))
             if result.problem:
                 click.echo(f"{result.name} failed: {result.problem}", err=True)
                 failed = True
@@ -296,9 +316,10 @@ async def _apply(
 
 
 async def _refuse_before_writing(
-    transport: Transport, plan: PrunePlan, definitions: tuple[Object, ...], objects: list[Object]
+    transport: Transport, plan: PrunePlan, definitions: tuple[Object, ...], objects: list[Object], *, adopts: bool
 ) -> None:
-    """Ends the command if the cluster has another installation, or if the user lacks a right."""
+    """Ends the command if the cluster has another installation, if an object of another owner has the name of one of
+    the objects, or if the user lacks a right."""
     namespace = plan.namespace
     if release := await perform_requests(transport, helm_release(namespace)):
         text = f"Helm manages this installation; run: helm upgrade {release} --namespace {namespace}"
@@ -313,7 +334,7 @@ async def _refuse_before_writing(
             text = f"the namespace {namespace} is being deleted; nothing was written"
             exit_with_error("install", f"{text}; run the command again when it is gone")
         click.echo(f"{display_name(obj)} is being deleted; waiting until it is gone")
-    refused = await perform_requests(transport, refusals([objects[0], *definitions, *objects[1:]]))
+    refused = await perform_requests(transport, refusals([objects[0], *definitions, *objects[1:]], adopts=adopts))
     if refused:
         listed = "".join(f"\n  {each}" for each in refused)
         advice = "\nask a cluster administrator" if any(each.startswith("missing right") for each in refused) else ""

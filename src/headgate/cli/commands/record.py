@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 import signal
 import sys
 import time
@@ -15,6 +14,7 @@ import click
 
 from headgate.cli.options.cluster_access import cluster_options, connect_component, exit_with_error, rest_config_or_exit
 from headgate.cli.options.data_folder import size
+from headgate.cli.options.durations import read_seconds
 from headgate.cli.options.log_options import log_options
 from headgate.cli.wiring.yaml_output import dump_all
 from headgate.client.kubeconfig import RESTConfig
@@ -26,16 +26,7 @@ from headgate.recording.io.recording_file import RecordingError, RecordingWriter
 from headgate.recording.name_hashing import NameHasher
 from headgate.recording.resources import BY_NAME, RECORDED, RecordedResource, read_role
 
-_UNITS_S: Final = {"d": 86400, "h": 3600, "m": 60, "s": 1}
-_DURATION: Final = re.compile(r"(?:\d+[dhms])+")
 _RIGHTS_HINT: Final = "`headgate record --rights` prints a ClusterRole with all of them; --skip leaves a resource out"
-
-
-def read_seconds(text: str) -> int | None:
-    """The seconds of ``7d``, ``1d12h`` or ``90s``; None for another text."""
-    if not _DURATION.fullmatch(text):
-        return None
-    return sum(int(number) * _UNITS_S[unit] for number, unit in re.findall(r"(\d+)([dhms])", text))
 
 
 @click.command(short_help="Record the changes of a cluster to a file, for audit and simulate.")

@@ -58,25 +58,22 @@ from headgate.cli.wiring.metrics import (
     SecureMetricsOptions,
     metrics_option,
     secure_metrics_options,
-    serve_metrics_and_health,
 )
-from headgate.cli.wiring.plugins import InstalledPlugins
+from headgate.cli.wiring.run_options import RunOptions, ShadowOptions, listen_problem, serve_metrics
 from headgate.cli.wiring.scheduler import (
-    SchedulerMaker,
     default_configuration,
     installed_plugins,
     scheduler_factory,
 )
+from headgate.cli.wiring.shadow import run_shadow, shadow_options, shadow_problem
 from headgate.cli.wiring.shutdown import ShutdownSignals
 from headgate.cli.wiring.webhooks import WebhookOptions, webhook_options, webhook_service
 from headgate.client.io.credentials import authority_of
 from headgate.client.io.leader_elector import ConnectTransport, LeaderElector, new_identity
-from headgate.client.kubeconfig import RESTConfig
 from headgate.client.leader_election import LeaderElectionConfig
 from headgate.http.transport import Transport, Unreachable
-from headgate.jobs.settings import DEFAULT as DEFAULT_JOBS
 from headgate.jobs.settings import JobSettings
-from headgate.kube.feature_gates import DEFAULTS, FeatureGates, pod_integration_problem
+from headgate.kube.feature_gates import FeatureGates, pod_integration_problem
 from headgate.runtime.gates.runner import run_gates
 from headgate.runtime.health.registry import HealthRegistry
 from headgate.runtime.lease_owners import (
@@ -92,8 +89,8 @@ from headgate.runtime.lease_owners import (
 from headgate.runtime.preflight import check_kueue_kinds, check_scheduling_gates
 from headgate.runtime.scheduler.dry_run import DryRunTransport
 from headgate.runtime.scheduler.runner import run_scheduler
-from headgate.runtime.webhooks.service import WebhookHealth, WebhookServerConfig, WebhookService
-from headgate.scheduling.config.types import KubeSchedulerConfiguration, LeaderElection
+from headgate.runtime.webhooks.service import WebhookHealth, WebhookService
+from headgate.scheduling.config.types import LeaderElection
 
 _NAME: Final = "headgate"
 _GC_THRESHOLDS: Final = (20_000, 20, 20)
@@ -101,35 +98,6 @@ _GC_THRESHOLDS: Final = (20_000, 20, 20)
 _SWITCH_S: Final = 0.001
 """After this time the thread of the engines gives the interpreter lock to the thread of the webhooks. With Python's
 default of 5 ms a review would wait 5 ms several times, because each call on a socket releases the lock."""
-
-
-class RunOptions(msgspec.Struct, frozen=True):
-    """The options of the command, validated as far as possible without a server."""
-
-    rest_config: RESTConfig
-    configuration: KubeSchedulerConfiguration
-    make: SchedulerMaker
-    plugins: InstalledPlugins
-    dry_run: bool
-    takeover: bool
-    metrics_at: tuple[str, int] | None
-    components: frozenset[str] = frozenset({"scheduler"})
-    webhooks: WebhookOptions | None = None
-    webhook_server: WebhookServerConfig | None = None
-    features: FeatureGates = DEFAULTS
-    create_pod_groups: bool = False
-    jobs: JobSettings = DEFAULT_JOBS
-    gated_scheduler_names: tuple[str, ...] = ()
-    reloader: ConfigReloader | None = None
-    secure_metrics: SecureMetricsOptions = SecureMetricsOptions()
-
-    @property
-    def queue_names(self) -> list[str]:
-        """The scheduler names whose new pods the webhooks gate."""
-        if "gates" in self.components:
-            return list(self.gated_scheduler_names)
-        profiles = [profile.name for profile in self.configuration.profiles if profile.queues is not None]
-        return list(dict.fromkeys((*profiles, *self.gated_scheduler_names)))
 
 
 @click.command(short_help="Schedule the pods of a cluster that exists already.")
@@ -170,6 +138,7 @@ class RunOptions(msgspec.Struct, frozen=True):
     help="Start even while kube-scheduler, Volcano, Kueue or another Headgate renews the Lease of the same work.",
 )
 @click.option("--dry-run/--no-dry-run", default=False, help="Print what would be done; write nothing.")
+@shadow_options
 @log_options
 def command(
     kubeconfig: str,
@@ -189,6 +158,7 @@ def command(
     job_settings: JobSettings,
     takeover: bool,
     dry_run: bool,
+    shadow: ShadowOptions,
 ) -> None:
     """Schedule pods on the cluster that the kubeconfig names, until Ctrl-C.
 
@@ -209,6 +179,8 @@ def command(
                                                       gate pods of kube-scheduler, and bind nothing
       headgate run --components controllers           replace a missing kube-controller-manager
       headgate run --components quota                 give quota to Kueue's Workloads that others create
+      headgate run --shadow --components quota --for 1d
+                                                      write nothing; compare Kueue's decisions with Headgate's
       headgate run --components quota,jobs            also create Workloads for Jobs with a queue-name, and run them
     """
     component_set = frozenset(each.strip() for each in components.split(","))
@@ -218,7 +190,9 @@ def command(
             f"{', '.join(unknown)} is not one of {', '.join(COMPONENTS)}", param_hint="--components"
         )
     gated_scheduler_names = effective_gated_scheduler_names(component_set, gated_scheduler_names)
-    webhook_server = webhooks.server_config() if "webhooks" in component_set else None
+    if shadow.is_on and (problem := shadow_problem(component_set, dry_run=dry_run)):
+        raise click.UsageError(problem)
+    webhook_server = webhooks.server_config() if "webhooks" in component_set and not shadow.is_on else None
     if isinstance(webhook_server, str):
         raise click.UsageError(webhook_server)
     if dry_run and component_set != {"scheduler"}:
@@ -288,11 +262,11 @@ def command(
                 features=features,
                 gated_scheduler_names=gated_scheduler_names,
             )
-            options = msgspec.structs.replace(options, secure_metrics=secure_metrics)
+            options = msgspec.structs.replace(options, secure_metrics=secure_metrics, shadow=shadow)
+            reloader: ConfigReloader | None = None
             if config.own is not None:
                 reloader = ConfigReloader(config.own, plugins, _apply_logging(click.get_current_context().obj))
-                options = msgspec.structs.replace(options, reloader=reloader)
-            problem = runner.run(_run(options))
+            problem = runner.run(run_shadow(options) if shadow.is_on else _run(options, reloader))
     except Unreachable as unreachable:
         exit_with_error("run", str(unreachable))
     if problem:
@@ -303,7 +277,7 @@ def _apply_logging(settings: dict[str, str]) -> Callable[[Configuration], None]:
     return lambda changed: set_file_settings(settings, changed.logging.level, changed.logging.format)
 
 
-async def _run(options: RunOptions) -> str:
+async def _run(options: RunOptions, reloader: ConfigReloader | None) -> str:
     """Runs until SIGINT or SIGTERM. Returns why it could not start, or an empty text."""
     signals = ShutdownSignals(0.0 if options.webhooks is None else options.webhooks.shutdown_delay_s)
     names = [profile.name for profile in options.configuration.profiles]
@@ -324,14 +298,12 @@ async def _run(options: RunOptions) -> str:
             click.echo(f"remark: {remark}", err=True)
         metrics, health = ProcessMetrics(), WebhookHealth()
         try:
-            await _serve_metrics(options, metrics, health, signals, stack, transport)
+            await serve_metrics(options, metrics, health, signals, stack, transport)
         except OSError as error:
-            host, port = options.metrics_at or ("", 0)
-            flags = "--metrics-listen" + (" and --metrics-cert" if options.secure_metrics.certificate else "")
-            return f"cannot listen on {host}:{port}: {error.strerror or error}; check {flags}"
+            return listen_problem(options, error)
         tasks: list[asyncio.Task[str]] = []
-        if options.reloader is not None:
-            run_in_background(stack, options.reloader.run())
+        if reloader is not None:
+            run_in_background(stack, reloader.run())
         if "scheduler" in options.components:
             say(f"headgate schedules pods of {', '.join(names)} on {options.rest_config.server}")
             tasks.append(asyncio.create_task(_run_scheduler(options, transport, metrics.health_registry)))
@@ -454,25 +426,6 @@ async def _stop_tasks(tasks: list[asyncio.Task[str]]) -> str:
             error = task.exception()
             return f"stopped: {error}" if error is not None else task.result()
     return ""
-
-
-async def _serve_metrics(
-    options: RunOptions,
-    metrics: ProcessMetrics,
-    health: WebhookHealth,
-    signals: ShutdownSignals,
-    stack: contextlib.AsyncExitStack,
-    transport: Transport,
-) -> None:
-    if options.metrics_at is not None:
-        extra_checks = {"shutdown": signals.problem}
-        if options.webhook_server is not None:
-            extra_checks["webhooks"] = health.problem
-            metrics.health_registry.add_metrics_page(health.metrics_page)
-        url = await serve_metrics_and_health(
-            metrics.health_registry, options.metrics_at, stack, extra_checks, options.secure_metrics, transport
-        )
-        say(f"metrics: {url}")
 
 
 async def _run_scheduler(options: RunOptions, transport: Transport, health: HealthRegistry) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import signal
 import sys
@@ -16,16 +17,22 @@ import msgspec
 import headgate
 from headgate.capacity.names import QUEUES
 from headgate.cli.configuration.simulated import make_input
+from headgate.cli.options.data_folder import progress_line
 from headgate.cli.options.log_options import log_options
 from headgate.cli.options.parsed_text import ParsedText
 from headgate.cli.wiring.scheduler import installed_plugins
 from headgate.cli.wiring.snapshot_files import read_documents
 from headgate.kube.timestamps import human_duration
 from headgate.quota.kinds.names import LOCAL_QUEUES
+from headgate.recording.history import Source, ordered_changes, survey
+from headgate.recording.io.recording_file import RecordingError, RecordingReader, is_recording
+from headgate.recording.io.store_file import read_store
+from headgate.scheduling.config.queue_profile import QUEUE_SCHEDULERS
 from headgate.simulate.comparison import verdict_text
 from headgate.simulate.experiment import ExperimentOutput, Progress, output_of, run_experiment
 from headgate.simulate.generator import PROFILES, generate
 from headgate.simulate.job_objects import AdmissionRefused, Queueing
+from headgate.simulate.recorded_cluster import RecordedCluster, read_recorded_cluster, without_bought_nodes
 from headgate.simulate.report import ReportHeader, report_html
 from headgate.simulate.simulation import JournalEntry, SimulationInput, SimulationStopped
 from headgate.simulate.snapshot import Snapshot, SnapshotError, read_snapshot
@@ -36,6 +43,8 @@ from headgate.simulate.variants import DEFAULT, ONLY, SimulationFile, VariantErr
 _PROGRESS_S: Final = 1.0
 _CHECKED_EACH: Final = 64
 _INTERRUPTED: Final = 130
+_GC_THRESHOLDS: Final = (20_000, 20, 20)
+"""Objects of a simulation live long and have no reference cycles, as in ``headgate run``."""
 _UNITS_S: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 JobSource = Callable[[int], Iterable[TraceJob]]
 
@@ -58,6 +67,12 @@ def _parse_duration(text: str) -> float | str:
     multiple=True,
     metavar="FILE",
     help="Nodes, queues and other objects, as YAML or JSON; several times for several files.",
+)
+@click.option(
+    "--recording",
+    type=click.Path(path_type=Path, exists=True),
+    metavar="PATH",
+    help="The cluster and the jobs of a recording, or of the data folder of headgate up.",
 )
 @click.option(
     "--trace",
@@ -121,6 +136,7 @@ def _parse_duration(text: str) -> float | str:
 @log_options
 def command(
     snapshots: tuple[Path, ...],
+    recording: Path | None,
     trace: Path | None,
     swf: Path | None,
     profile: str | None,
@@ -140,41 +156,62 @@ def command(
     """Run a trace of jobs through Headgate's own scheduler and quota controllers, on a virtual clock: when would each
     job run, and what would the nodes cost?
 
-    The snapshot has the nodes and queues, the trace the jobs. With --variants, the same jobs run once for each
-    variant: other limits, weights, policies, flavors, nodes, prices, autoscaler settings, gates on and off. With
-    --seeds, all variants run with several traces, and differences have confidence intervals. The same input gives the
-    same output, byte for byte. Ctrl-C stops and writes nothing.
+    The snapshot has the nodes and queues, the trace the jobs; a recording has both. With --variants, the same jobs run
+    once for each variant: other limits, weights, policies, flavors, nodes, prices, autoscaler settings, gates on and
+    off. With --seeds, all variants run with several traces, and differences have confidence intervals. The same input
+    gives the same output, byte for byte. Ctrl-C stops and writes nothing.
 
     What is not simulated is refused; docs/simulate.md and docs/limits.md list it.
 
     \b
     Example:
       headgate simulate --snapshot cluster.yaml --trace jobs.jsonl --html report.html
+      headgate simulate --recording week.hgr --variants gates.yaml --html report.html
       headgate simulate --snapshot cluster.yaml --generate helios --jobs 2000 --variants gates.yaml --seeds 10 \\
         --html report.html --json result.json
       headgate simulate --generate philly --jobs 500 --write-trace jobs.jsonl
     """
     try:
         given_file = _read_simulation_file(file)
-        jobs_of, total = _job_source(given_file, trace, swf, profile, jobs, days, seed)
+        recorded: RecordedCluster | None = None
+        if recording is not None:
+            if snapshots or any(each is not None for each in (trace, swf, profile)):
+                raise TraceError("--recording has the cluster and the jobs: leave out --snapshot and the other jobs")
+            recorded = _read_recording(recording, queueing)
+            recorded_jobs = recorded.jobs
+            jobs_of, total = _shaken_source(lambda: recorded_jobs, seed), len(recorded_jobs)
+        else:
+            jobs_of, total = _job_source(given_file, trace, swf, profile, jobs, days, seed)
         if write_trace is not None:
             _write_lines(write_trace, trace_lines(jobs_of(seed)))
             return
-        snapshot = _read_snapshots(snapshots)
-        kind = queueing or _queueing(snapshot)
+        snapshot = _read_snapshots(snapshots) if recorded is None else recorded.snapshot
+        kind = queueing or (_queueing(snapshot) if recorded is None else recorded.queueing)
         inputs = _inputs(given_file, snapshot, kind, file.parent if file else Path(), until)
         seed_list = tuple(range(seed, seed + seeds))
         results = _run(inputs, seed_list, jobs_of, total, journal, _is_shown(progress))
-    except (TraceError, SnapshotError, VariantError, AdmissionRefused) as problem:
+    except (TraceError, SnapshotError, VariantError, AdmissionRefused, RecordingError) as problem:
         _exit(str(problem))
     except SimulationStopped:
         click.echo("headgate simulate: stopped; nothing is written", err=True)
         sys.exit(_INTERRUPTED)
-    names = [*snapshots, *(each for each in (trace, swf, file) if each is not None)]
-    options = {"snapshot": snapshots, "trace": trace, "swf": swf, "generate": profile, "jobs": jobs, "days": days}
+    names = [*snapshots, *(each for each in (recording, trace, swf, file) if each is not None)]
+    options = {
+        "snapshot": snapshots,
+        "recording": recording,
+        "trace": trace,
+        "swf": swf,
+        "generate": profile,
+        "jobs": jobs,
+        "days": days,
+    }
     options |= {"variants": file, "seed": seed, "seeds": seeds, "until": until, "queueing": queueing}
     header = ReportHeader(
-        _command_text(options), headgate.__version__, {each.name: _digest(each) for each in names}, seed_list
+        _command_text(options),
+        headgate.__version__,
+        {each.name: _digest(each) for each in names if each.is_file()},
+        seed_list,
+        recorded.remarks if recorded is not None else (),
     )
     _write_output(output_of(header, results), json_file, html_file)
 
@@ -230,6 +267,26 @@ def _read_snapshots(files: Iterable[Path]) -> Snapshot:
     return read_snapshot(documents)
 
 
+def _read_recording(path: Path, queueing: Queueing | None) -> RecordedCluster:
+    """It raises ``RecordingError`` and ``SnapshotError``."""
+    if path.is_file() and is_recording(path):
+        reader = RecordingReader(path)
+        recorded = _read_source(reader.events, queueing)
+        if reader.damage is not None:
+            recorded = msgspec.structs.replace(recorded, remarks=(f"{path.name}: {reader.damage}", *recorded.remarks))
+    else:
+        rows = list(read_store(path, progress_line("reading")))
+        recorded = _read_source(lambda: rows, queueing)
+    for remark in recorded.remarks:
+        click.echo(f"headgate simulate: {remark}", err=True)
+    return recorded
+
+
+def _read_source(source: Source, queueing: Queueing | None) -> RecordedCluster:
+    found = survey(source)
+    return read_recorded_cluster(ordered_changes(source, found), found, QUEUE_SCHEDULERS, queueing)
+
+
 def _queueing(snapshot: Snapshot) -> Queueing:
     has_volcano, has_kueue = bool(snapshot.of(QUEUES)), bool(snapshot.of(LOCAL_QUEUES))
     if has_volcano and has_kueue:
@@ -245,8 +302,10 @@ def _inputs(
     plugins = installed_plugins(lambda problem: click.echo(f"headgate simulate: {problem}", err=True))
     inputs: dict[str, SimulationInput] = {}
     for variant in file.variants or (ONLY,):
-        settings = settings_of(file, variant)
-        made = make_input(settings, snapshot_of(snapshot, variant), queueing, plugins, folder, until_s)
+        settings, changed = settings_of(file, variant), snapshot_of(snapshot, variant)
+        if snapshot.recorded_from_s is not None and settings.autoscaler is not None:
+            changed = without_bought_nodes(changed)
+        made = make_input(settings, changed, queueing, plugins, folder, until_s)
         if isinstance(made, str):
             raise VariantError(f"variant {variant.name}: {made}")
         for remark in made.remarks:
@@ -296,7 +355,11 @@ def _job_source(
     total = sum(1 for _ in read(left_out.append))
     if left_out:
         click.echo(f"headgate simulate: {len(left_out)} jobs are left out; the first: {left_out[0]}", err=True)
-    return lambda seed: shaken(read(), seed) if seed != first_seed else read(), total
+    return _shaken_source(read, first_seed), total
+
+
+def _shaken_source(read: Callable[[], Iterable[TraceJob]], first_seed: int) -> JobSource:
+    return lambda seed: shaken(read(), seed) if seed != first_seed else read()
 
 
 # Run
@@ -327,6 +390,9 @@ def _run(
         return not stopped
 
     before = signal.signal(signal.SIGINT, stop)
+    thresholds = gc.get_threshold()
+    gc.freeze()  # the input is never freed
+    gc.set_threshold(*_GC_THRESHOLDS)
     try:
         if journal is None:
             return run_experiment(inputs, seeds, jobs_of, on_progress)
@@ -346,6 +412,8 @@ def _run(
             partial.unlink(missing_ok=True)
     finally:
         signal.signal(signal.SIGINT, before)
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
         if shown is not None:
             shown.clear()
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import click
 import msgspec
 
+from headgate.cli.commands.expected_starts import estimate_cell, expected_workload_starts
 from headgate.cli.commands.queues import describe_unavailable
 from headgate.cli.options.cluster_access import (
     chosen_namespace,
@@ -23,6 +25,7 @@ from headgate.cli.options.cluster_access import (
 from headgate.cli.options.job_options import kinds_option
 from headgate.cli.options.log_options import log_options
 from headgate.client.kubeconfig import RESTConfig
+from headgate.estimates.estimator import StartEstimate
 from headgate.http.transport import Unreachable
 from headgate.jobs.kinds.job_kind import JobKind
 from headgate.kube.timestamps import human_duration, parse_time
@@ -36,6 +39,7 @@ _COLUMNS: Final = (
     *("STATUS", "POSITION IN QUEUE", "EXEC TIME", "AGE"),
 )
 _WIDE: Final = ("PRIORITY", "POSITION IN CLUSTERQUEUE", "REASON")
+_EXPECTED: Final = "EXPECTED START IN"
 _GATED: Final = ("TYPE", "NAME", "GATE", "HOLDS BACK", "LOCALQUEUE", "AGE")
 _MAX_OWNERS: Final = 3
 _SHORT: Final = {"po": "pod", "deploy": "deployment", "sts": "statefulset", "rs": "replicaset"}
@@ -56,6 +60,9 @@ _SHORT: Final = {"po": "pod", "deploy": "deployment", "sts": "statefulset", "rs"
     "--gated", is_flag=True, help="Only jobs and pods that a gate holds, with or without a Workload; the oldest first."
 )
 @click.option(
+    "--estimate", "estimates", is_flag=True, help="Estimate when pending Workloads start: the range of 8 in 10 cases."
+)
+@click.option(
     "-o",
     "--output",
     type=click.Choice(["table", "wide", "json"]),
@@ -73,6 +80,7 @@ def command(
     queue: str,
     cluster_queue: str,
     gated: bool,
+    estimates: bool,
     output: str,
     kinds: tuple[JobKind, ...],
     namespace: str,
@@ -87,6 +95,9 @@ def command(
     with Kueue, and while neither runs. WAITINGTOSTART: the Workload is admitted, and its pods start when terminating
     pods have ended. EXEC TIME counts from the time when the pods may start.
 
+    With --estimate, the column EXPECTED START IN says when a pending Workload will probably be admitted: a range that
+    holds in 8 of 10 cases, or no basis; headgate explain workload says why (docs/estimates.md).
+
     With --gated: jobs and pods that have no Workload because of kueue.x-k8s.io/scheduling-gated-by, and Workloads that
     get no quota because of kueue.x-k8s.io/admission-gated-by or because of headgate hold.
 
@@ -94,12 +105,13 @@ def command(
     Example:
       headgate workloads -A --status pending
       headgate workloads -n team-a --for job/train -o wide
+      headgate workloads -A --status pending --estimate    when will they start?
       headgate workloads -A --gated                        which jobs are still gated?
       headgate workloads -A -o json | jq '.workloads[] | select(.reason == "WaitingForQuota")'
     """
     kind, name = _owner(owner)
-    if gated and (states or owner or cluster_queue):
-        raise click.UsageError("--gated cannot be combined with --status, --for or --cluster-queue")
+    if gated and (states or owner or cluster_queue or estimates):
+        raise click.UsageError("--gated cannot be combined with --status, --for, --cluster-queue or --estimate")
     rest_config = rest_config_or_exit("workloads", kubeconfig, context)
     scope = chosen_namespace(rest_config, namespace, all_namespaces)
     try:
@@ -122,7 +134,11 @@ def command(
         and cluster_queue in ("", row.cluster_queue)
         and (not name or any(each.name == name and _is_type(each, kind) for each in row.owners))
     ]
-    _print(inspection, rows, scope, output)
+    expected: dict[str, StartEstimate] | None = None
+    if estimates:
+        keys = [f"{row.namespace}/{row.name}" for row in rows if row.state == "pending"]
+        expected = asyncio.run(_estimate(rest_config, keys)) if keys else {}
+    _print(inspection, rows, scope, output, expected)
 
 
 def _owner(text: str) -> tuple[str, str]:
@@ -145,20 +161,37 @@ async def _inspect(rest_config: RESTConfig, namespace: str) -> QuotaInspection:
         return await perform(transport, inspect_quota(namespace, time.time()))
 
 
+async def _estimate(rest_config: RESTConfig, keys: list[str]) -> dict[str, StartEstimate]:
+    async with connect(rest_config) as transport:
+        return await expected_workload_starts(transport, keys, time.time())
+
+
 async def _find_gated(rest_config: RESTConfig, namespace: str, kinds: tuple[JobKind, ...]) -> GatedJobList:
     async with connect(rest_config) as transport:
         return await perform(transport, find_gated_jobs(namespace, kinds))
 
 
-def _print(inspection: QuotaInspection, rows: list[WorkloadRow], namespace: str, output: str) -> None:
+def _print(
+    inspection: QuotaInspection,
+    rows: list[WorkloadRow],
+    namespace: str,
+    output: str,
+    expected: Mapping[str, StartEstimate] | None,
+) -> None:
+    """``expected``: None if no estimates are wanted."""
     if output == "json":
-        document = {"revision": inspection.revision, "missing": inspection.unavailable, "workloads": rows}
+        document: dict[str, Any] = {"revision": inspection.revision, "missing": inspection.unavailable}
+        document |= {"workloads": rows, **({} if expected is None else {"expectedStarts": expected})}
         click.echo(msgspec.json.format(msgspec.json.encode(document)).decode())
         return
     if rows:
         now_s = time.time()
         head = (*(() if namespace else ("NAMESPACE",)), *_COLUMNS, *(_WIDE if output == "wide" else ()))
-        print_table([head, *(cells_of(inspection, row, now_s, not namespace, output == "wide") for row in rows)])
+        table = [head, *(cells_of(inspection, row, now_s, not namespace, output == "wide") for row in rows)]
+        if expected is not None:
+            cells = [estimate_cell(expected.get(f"{row.namespace}/{row.name}"), now_s) for row in rows]
+            table = [(*line, cell) for line, cell in zip(table, (_EXPECTED, *cells), strict=True)]
+        print_table(table)
     else:
         _print_nothing_found("Workload", namespace)
     if inspection.unavailable:

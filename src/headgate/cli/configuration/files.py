@@ -13,6 +13,7 @@ import msgspec
 
 from headgate.cli.configuration import decoder, kueue
 from headgate.cli.configuration.kueue import KueueConfiguration
+from headgate.cli.configuration.run_checks import run_problems
 from headgate.cli.configuration.types import API_VERSION, KIND, Configuration, Object
 from headgate.cli.options.config_text import ConfigProblem, decode_text, text_problems
 from headgate.cli.options.job_options import read_kinds
@@ -102,6 +103,22 @@ def read_own(text: bytes, file: Path, plugins: InstalledPlugins) -> Configuratio
     read = decoder.parse(parsed.value, plugins.registry)
     errors = read if isinstance(read, list) else _validate_files(read, file.parent, plugins)
     return _problems(parsed, text, errors) or _unless_errors(read)
+
+
+def checked_own(text: bytes, file: Path, plugins: InstalledPlugins) -> Configuration | list[ConfigProblem]:
+    """The same, with the errors of a file that is not enough for ``headgate run`` without other options."""
+    read = read_own(text, file, plugins)
+    if isinstance(read, list):
+        return read
+    errors = run_problems(read)
+    for path, named in (
+        ("clientConnection.kubeconfig", read.client_connection.kubeconfig),
+        ("metrics.certFile", read.metrics.cert_file),
+        ("metrics.keyFile", read.metrics.key_file),
+    ):
+        if named and isinstance(problem := read_bytes(file.parent / named), str):
+            errors.append(invalid(path, named, problem))
+    return _problems(decode_text(text), text, errors) or read
 
 
 def read_kueue(text: bytes) -> KueueConfiguration | list[ConfigProblem]:

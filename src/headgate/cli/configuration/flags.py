@@ -104,8 +104,9 @@ FLAGS: Final = (
     FlagField("--takeover", "takeover"),
     FlagField("--dry-run", "dryRun"),
 )
-WITHOUT_FIELD: Final = frozenset({"--kueue-config", "--help"})
-"""Flags that say which files are read, or nothing about the run."""
+WITHOUT_FIELD: Final = frozenset({"--kueue-config", "--help", "--shadow", "--shadow-patience", "--for"})
+"""Flags that say which files are read, or nothing about the run. Shadow mode is for the file that is going to be used:
+the same file is read with and without it."""
 WITHOUT_FLAG: Final = frozenset({"scheduler.configuration"})
 """Fields that no flag sets."""
 RELOADED: Final = frozenset({"logging.level", "logging.format"})

@@ -7,7 +7,7 @@ read here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,35 +16,69 @@ import msgspec
 
 from headgate.cli.configuration import decoder
 from headgate.cli.configuration.files import read_bytes
+from headgate.cli.configuration.flags import FLAGS
+from headgate.cli.configuration.run_checks import OVERRIDING_ARGUMENTS, run_problems
 from headgate.cli.configuration.types import API_VERSION, KIND, Configuration
 from headgate.cli.options.config_text import ConfigProblem, decode_text, text_problems
 from headgate.cli.wiring.plugins import find_plugins
-from headgate.install.options import InstallOptions, read_values
+from headgate.install.options import GRACE_S, NAMESPACE, InstallOptions, read_values
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid
 from headgate.kube.serializer.yaml_lines import field_lines
+from headgate.kube.timestamps import parse_duration
 
 _ARGUMENTS: Final = "extraArgs"
 _CONFIGURATION: Final = "configuration"
+_MAX_SHUTDOWN_DELAY_S: Final = GRACE_S - 5
+"""After it, connections are closed and Leases released."""
+_SHUTDOWN_DELAY: Final = "--shutdown-delay"
+_TOO_LATE: Final = f"must be at most {_MAX_SHUTDOWN_DELAY_S}s: the pods are killed {GRACE_S} s after SIGTERM"
+_ACCOUNT: Final = "the pods use their ServiceAccount, which has the rights; remove it"
+_ELECTION: Final = "during an update two pods run at the same time, and one of them must lead; remove it"
 _SERVICE: Final = "API servers reach the webhooks of an installation through its Service; remove it"
+CERTIFICATE_WITHOUT_TLS: Final = (
+    "metrics are not served over TLS; set metrics.secure of the values to true, or remove it"
+)
 _PROBES: Final = "the probes of the pods depend on it; set metrics.secure of the values in place of it"
+_SHADOW: Final = "shadow mode writes nothing, and an installation works; run it as a command, with its own rights"
 REFUSED_ARGUMENTS: Final = {
     "--components": "the rights of the pods depend on it; set components in place of it",
     "--metrics-listen": "the probes and the Service use the port that the installation sets; remove it",
     "--metrics-secure": _PROBES,
+    "--no-metrics-secure": _PROBES,
     "--webhook-url": _SERVICE,
     "--webhook-service": _SERVICE,
     "--webhook-secret": "the pods have rights for the Secret of the installation only; remove it",
     "--webhook-listen": "the Service uses the port that the installation sets; remove it",
+    "--shadow": _SHADOW,
+    "--shadow-patience": _SHADOW,
+    "--for": _SHADOW,
     "--log-level": "set logLevel in place of it",
     "--log-format": "set logFormat in place of it",
+    "--kubeconfig": _ACCOUNT,
+    "--context": _ACCOUNT,
+    "--no-leader-elect": _ELECTION,
+    "--dry-run": "the pods would write nothing; remove it",
     "--help": "the pods would print it and end; remove it",
 }
 """Arguments that the installation sets itself, and arguments with which the pods would not work."""
-REFUSED_FIELDS: Final[Mapping[str, Callable[[Configuration], str]]] = {
-    "webhooks.url": lambda read: _SERVICE if read.webhooks.url else "",
-    "metrics.secure": lambda read: _PROBES if read.metrics.secure else "",
+REFUSED_FIELDS: Final[Mapping[str, str]] = {
+    **{each.path: REFUSED_ARGUMENTS[each.flag] for each in FLAGS if each.flag in REFUSED_ARGUMENTS},
+    "leaderElection.leaderElect": _ELECTION,
+    "scheduler.configuration.clientConnection.kubeconfig": _ACCOUNT,
+    "scheduler.configuration.leaderElection.leaderElect": _ELECTION,
 }
-"""Fields of ``configuration`` with which the pods would not work: why a value is refused; empty if it is not."""
+"""Fields of ``configuration`` that set the same as these arguments, or would in a scheduler configuration: why a value
+is refused."""
+ALLOWED_VALUES: Final[Mapping[str, bool | str]] = {
+    "dryRun": False,
+    "clientConnection.kubeconfig": "",
+    "clientConnection.context": "",
+    "metrics.secure": False,
+    "leaderElection.leaderElect": True,
+    "scheduler.configuration.clientConnection.kubeconfig": "",
+    "scheduler.configuration.leaderElection.leaderElect": True,
+}
+"""The value of such a field that has no effect in the pods."""
 
 
 def read_values_file(file: Path, run: click.Command) -> InstallOptions | list[str]:
@@ -66,15 +100,54 @@ def read_values_file(file: Path, run: click.Command) -> InstallOptions | list[st
 
 
 def _later_errors(options: InstallOptions, run: click.Command) -> FieldErrors:
-    return [*_configuration_errors(options.configuration), *_argument_errors(options.extra_args, run)]
+    return [*_configuration_errors(options), *_argument_errors(options.extra_args, run)]
 
 
-def _configuration_errors(given: dict[str, Any]) -> FieldErrors:
+def _configuration_errors(options: InstallOptions) -> FieldErrors:
+    given = options.configuration
     read = decoder.parse({"apiVersion": API_VERSION, "kind": KIND, **given}, find_plugins().registry)
     if isinstance(read, list):
         return [msgspec.structs.replace(each, path=f"{_CONFIGURATION}.{each.path}") for each in read]
-    found = {path: problem(read) for path, problem in REFUSED_FIELDS.items()}
-    return [forbidden(f"{_CONFIGURATION}.{path}", problem) for path, problem in found.items() if problem]
+    errors = [
+        forbidden(f"{_CONFIGURATION}.{path}", problem)
+        for path, problem in REFUSED_FIELDS.items()
+        if find_value(given, path) not in (None, ALLOWED_VALUES.get(path))
+    ]
+    delay = read.webhooks.shutdown_delay
+    if delay is not None and (problem := _delay_problem(delay)):
+        errors.append(invalid(f"{_CONFIGURATION}.webhooks.shutdownDelay", delay, problem))
+    if read.metrics.cert_file and not options.metrics.secure:
+        errors.append(forbidden(f"{_CONFIGURATION}.metrics.certFile", CERTIFICATE_WITHOUT_TLS))
+    return errors
+
+
+def problem_in_pods(options: InstallOptions) -> str:
+    """Why ``headgate run`` would refuse the configuration, with what the arguments of the pods set; empty if it would
+    not. The options come from a values file that has no errors, and from the command line."""
+    if any(each.partition("=")[0] in OVERRIDING_ARGUMENTS for each in options.extra_args):
+        return ""
+    read = decoder.parse({"apiVersion": API_VERSION, "kind": KIND, **options.configuration}, find_plugins().registry)
+    assert isinstance(read, Configuration), read
+    in_pods = msgspec.structs.replace(
+        read,
+        components=options.components.names(),
+        webhooks=msgspec.structs.replace(read.webhooks, service=f"{NAMESPACE}/headgate"),
+        metrics=msgspec.structs.replace(read.metrics, secure=options.metrics.secure),
+    )
+    return next((f"{_CONFIGURATION}.{each}" for each in run_problems(in_pods)), "")
+
+
+def find_value(given: Mapping[str, Any], path: str) -> Any:
+    """The value at the path; None if there is none."""
+    found: Any = given
+    for step in path.split("."):
+        found = found.get(step) if isinstance(found, Mapping) else None
+    return found
+
+
+def _delay_problem(text: str) -> str:
+    nanos = parse_duration(text)
+    return _TOO_LATE if isinstance(nanos, int) and nanos > _MAX_SHUTDOWN_DELAY_S * 10**9 else ""
 
 
 def _argument_errors(arguments: Sequence[str], run: click.Command) -> FieldErrors:
@@ -90,13 +163,24 @@ def _argument_errors(arguments: Sequence[str], run: click.Command) -> FieldError
         if parameter.name not in given:
             continue
         names = [*parameter.opts, *parameter.secondary_opts]
-        place, shown = _place(arguments, names), _shown(arguments, names)
-        refused = [REFUSED_ARGUMENTS[each] for each in parameter.opts if each in REFUSED_ARGUMENTS]
+        refused = _refused_name(arguments, parameter)
         if refused:
-            errors.append(forbidden(place, f"{shown}: {refused[0]}"))
+            errors.append(
+                forbidden(_place(arguments, [refused]), f"{_shown(arguments, [refused])}: {REFUSED_ARGUMENTS[refused]}")
+            )
         else:
+            place, shown = _place(arguments, names), _shown(arguments, names)
             errors += [invalid(place, shown, each) for each in _value_problems(parameter, given, context)]
+            if _SHUTDOWN_DELAY in names and (problem := _delay_problem(str(given[str(parameter.name)]))):
+                errors.append(invalid(place, shown, problem))
     return errors
+
+
+def _refused_name(arguments: Sequence[str], parameter: click.Parameter) -> str:
+    """The first name of the option that is given and refused; of a switch, only one of its names may be."""
+    words = [each.partition("=")[0] for each in arguments]
+    names = (*parameter.opts, *parameter.secondary_opts)
+    return next((each for each in names if each in REFUSED_ARGUMENTS and each in words), "")
 
 
 def _value_problems(parameter: click.Parameter, given: dict[str, Any], context: click.Context) -> Iterator[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from headgate.admission.settings import AdmissionSettings
 from headgate.cli.configuration.files import SchedulerSource, kind_of, read_bytes, read_own
@@ -22,7 +23,7 @@ from headgate.kube.feature_gates import DEFAULTS, FeatureGates, contradiction, k
 from headgate.scheduling.config.types import KubeSchedulerConfiguration
 from headgate.simulate.job_objects import Queueing
 from headgate.simulate.settings import DEFAULT_SCHEDULER, Settings
-from headgate.simulate.simulation import SimulationInput
+from headgate.simulate.simulation import OUTSIDE_QUEUES, SimulationInput
 from headgate.simulate.snapshot import Snapshot
 
 _KUEUE_SCHEDULER: Final = "default-scheduler"
@@ -47,7 +48,8 @@ def make_input(
     end_s: float | None,
 ) -> VariantInput | str:
     """``folder``: where the path of a configuration file begins. A returned string is an error."""
-    gates, name, remarks = settings.gates, settings.scheduler_name, tuple[str, ...]()
+    name, remarks = settings.scheduler_name, tuple[str, ...]()
+    gates = snapshot.recorded_from_s is None if settings.gates is None else settings.gates
     name = name or (DEFAULT_SCHEDULER if queueing == "volcano" else _KUEUE_SCHEDULER)
     configuration: KubeSchedulerConfiguration = default_configuration((name,), plugins)
     given_gates = dict(settings.feature_gates)
@@ -64,6 +66,9 @@ def make_input(
     names = [profile.name for profile in configuration.profiles]
     if name not in names:
         return f"the configuration has no profile {name!r} (settings.schedulerName); it has {', '.join(names)}"
+    if OUTSIDE_QUEUES not in names:
+        added = default_configuration((OUTSIDE_QUEUES,), plugins).profiles
+        configuration = replace(configuration, profiles=(*configuration.profiles, *added))
     engines = SimulatedEngines(configuration, plugins, features)
     problem = engines.find_problem()
     if problem:

@@ -28,13 +28,18 @@ def read_documents(file: Path) -> list[Any] | str:
         text = file.read_bytes()
     except OSError as error:
         return f"{file}: {error.strerror}"
-    if file.suffix in (".json", ".jsonl") or text[:1] in (b"{", b"["):
+    return parse_documents(text, str(file), is_json=file.suffix in (".json", ".jsonl"))
+
+
+def parse_documents(text: bytes, name: str, *, is_json: bool = False) -> list[Any] | str:
+    """The documents of a text, or why it cannot be parsed. ``name``: of the file, in messages."""
+    if is_json or text[:1] in (b"{", b"["):
         try:
             found = msgspec.json.decode(text)
         except msgspec.DecodeError as error:
-            return f"{file}: {error}"
+            return f"{name}: {error}"
         return found if isinstance(found, list) else [found]
     try:
         return list(yaml.load_all(text, Loader=_Loader))
     except (yaml.YAMLError, ValueError) as error:
-        return f"{file}: {error}"
+        return f"{name}: {error}"

@@ -14,9 +14,14 @@ import msgspec
 from headgate.client.pager import ListRefused, ListResponse, list_all
 from headgate.controllers.ownership.pods import is_finished
 from headgate.http.transport import HTTPRequest, HTTPResponse
-from headgate.jobs.explanation import MissingWorkload, explain_missing_pod_workload, unknown_workload
+from headgate.jobs.explanation import (
+    MissingWorkload,
+    explain_missing_pod_workload,
+    unadmitted_pod_note,
+    unknown_workload,
+)
 from headgate.jobs.framework.management import known_ancestors
-from headgate.jobs.pods.pod_metadata import foreign_gates_of, group_of
+from headgate.jobs.pods.pod_metadata import foreign_gates_of, group_of, is_managed
 from headgate.kube.api_resources import PODS
 from headgate.kube.object_meta import controller_of, owner_references
 from headgate.kube.serializer import wire_json
@@ -25,7 +30,7 @@ from headgate.quota.kinds.names import WORKLOADS
 from headgate.runtime.inspection.ancestry import find_ancestor
 from headgate.runtime.inspection.quota import QuotaInspection
 from headgate.runtime.inspection.unavailable import UnavailableResource, unavailable_resource
-from headgate.runtime.inspection.workloads import unknown_if_refused, with_gated_jobs
+from headgate.runtime.inspection.workloads import is_admitted, unknown_if_refused, with_gated_jobs
 
 Wire = dict[str, Any]
 
@@ -33,12 +38,13 @@ _decode: Final = wire_json.WireDecoder(ListResponse[Wire]).decode
 
 
 class PodInspection(msgspec.Struct, frozen=True):
-    """``missing_workload``: why there is no Workload, or that it may not be read. ``missing``: what could not be
-    read."""
+    """``missing_workload``: why there is no Workload, or that it may not be read. ``missing``: what could not be read.
+    ``note``: why the pod runs though it has no admitted Workload."""
 
     descriptions: tuple[WorkloadDescription, ...] = ()
     missing_workload: MissingWorkload | None = None
     missing: tuple[UnavailableResource, ...] = ()
+    note: str = ""
 
 
 def inspect_pod(pod: Wire, quota: QuotaInspection, now_s: float) -> Generator[HTTPRequest, HTTPResponse, PodInspection]:
@@ -52,7 +58,9 @@ def inspect_pod(pod: Wire, quota: QuotaInspection, now_s: float) -> Generator[HT
         if (group and key == f"{namespace}/{group}") or any(each.get("uid") in uids for each in owner_references(wire))
     ]
     if own:
-        return PodInspection(tuple(describe_workload(quota.engine, wire, quota.knows_positions, now_s) for wire in own))
+        described = tuple(describe_workload(quota.engine, wire, quota.knows_positions, now_s) for wire in own)
+        is_own_unit = is_managed(pod) and not any(map(is_admitted, own))
+        return PodInspection(described, note=unadmitted_pod_note(pod) if is_own_unit else "")
     if not quota.has_listed(WORKLOADS):
         reason = quota.unavailable[0].text if quota.is_absent else quota.unavailable_reason(WORKLOADS)
         return PodInspection((), unknown_workload(pod, reason))
@@ -67,7 +75,8 @@ def inspect_pod(pod: Wire, quota: QuotaInspection, now_s: float) -> Generator[HT
             members = len(listed.items)
             gates = {gate: None for each in listed.items for gate in foreign_gates_of(each)}
     found = explain_missing_pod_workload(pod, unknown_if_refused(ancestor), members, tuple(sorted(gates)))
-    return PodInspection((), with_gated_jobs(found, pod, quota), missing)
+    note = found.summary if found.state == "released" else ""
+    return PodInspection((), with_gated_jobs(found, pod, quota), missing, note)
 
 
 def _of_group(body: bytes, group: str) -> ListResponse[Wire]:

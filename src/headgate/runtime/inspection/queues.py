@@ -18,7 +18,7 @@ from headgate.capacity.api.queue import OPEN, Queue, read_queue
 from headgate.capacity.api.task import ANNOTATIONS
 from headgate.capacity.conf import DEFAULTS, SchedulerConf
 from headgate.capacity.engine import QueueEngine
-from headgate.capacity.names import POD_GROUPS, QUEUES, ROOT
+from headgate.capacity.names import POD_GROUPS, QUEUES, ROOT, STAMP
 from headgate.client.pager import ListRefused, ListResponse, ListResult, list_all
 from headgate.client.permissions import FORBIDDEN, NOT_FOUND
 from headgate.http.transport import HTTPRequest, HTTPResponse
@@ -113,12 +113,15 @@ def inspect_queues(
         known = pods.items
     for pod in known:
         queues.task_applied(task_of(pod))
+        if pod.scheduler_name not in served and pod.annotations.get(STAMP):
+            queues.commit(pod.uid)  # as the component ``gates`` does: its scheduler may bind the pod at any time
         if pod.scheduler_name not in served and leaves_capacity(pod):
             queues.set_leaving(pod.uid, leaving=(pod.gone_by_s or 0.0) + OVERDUE_AFTER_S > now_s)
     queues.update_leases(0.0, now_s)
     queues.set_time_of_day(now_s)
     specs = {queue.name: queue for queue in map(read_queue, listed[QUEUES])}
     specs.setdefault(ROOT, Queue(ROOT, parent="", state=OPEN))
+    ignored = {f"queue/{name}": queue.ignored for name, queue in specs.items() if queue.ignored}
     named = Counter(queues.queue_of(pod.uid) for pod in known if not pod.terminal)
     pods_of_missing_queues = {name: count for name, count in sorted(named.items()) if name and name not in specs}
     return QueueInspection(
@@ -126,7 +129,7 @@ def inspect_queues(
         specs,
         revision,
         len(known),
-        {**problems, **queues.problems()},
+        {**ignored, **problems, **queues.problems()},
         pods_of_missing_queues,
         tuple(unavailable),
     )

@@ -137,6 +137,13 @@ _KINDS: Final = (
 """The resources whose objects the engine receives before the workloads, in this order."""
 
 
+def apply_object(engine: QuotaEngine, resource: APIResource, wire: Wire, now_s: float) -> None:
+    """Adds an object that does not exist yet. Resources that the engine does not use are ignored."""
+    handler = _event_handlers(engine).get(resource)
+    if handler is not None:
+        handler(wire, now_s)
+
+
 def _event_handlers(engine: QuotaEngine) -> dict[APIResource, Callable[[Wire, float], object]]:
     def namespace(wire: Wire, now_s: float) -> object:
         return engine.namespace_applied(wire["metadata"]["name"], wire["metadata"].get("labels") or {}, now_s)

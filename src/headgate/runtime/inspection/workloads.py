@@ -15,7 +15,13 @@ import msgspec
 from headgate.client.pager import ListRefused, ListResponse, list_all
 from headgate.controllers.ownership.pods import is_finished
 from headgate.http.transport import HTTPRequest, HTTPResponse
-from headgate.jobs.explanation import OWNER_NOT_READABLE, MissingWorkload, explain_missing_workload, unknown_workload
+from headgate.jobs.explanation import (
+    OWNER_NOT_READABLE,
+    MissingWorkload,
+    explain_missing_workload,
+    unadmitted_job_note,
+    unknown_workload,
+)
 from headgate.jobs.framework.management import UnknownAncestor, known_ancestors
 from headgate.jobs.framework.workload import prebuilt_name, queue_of
 from headgate.jobs.kinds.job_kind import JobKind
@@ -26,7 +32,7 @@ from headgate.kube.object_meta import owner_references
 from headgate.kube.serializer import wire_json
 from headgate.quota.explain.description import WorkloadDescription, describe_workload
 from headgate.quota.kinds.names import LOCAL_QUEUES, WORKLOADS
-from headgate.quota.names import QUOTA_RESERVED
+from headgate.quota.names import ADMITTED, QUOTA_RESERVED
 from headgate.runtime.inspection.ancestry import find_ancestor
 from headgate.runtime.inspection.object_reads import get_object
 from headgate.runtime.inspection.quota import QuotaInspection, inspect_quota
@@ -59,7 +65,8 @@ class WorkloadInspection(msgspec.Struct, frozen=True, omit_defaults=True):
     """What ``headgate explain -o json`` prints; the JSON names of fields differ from those in the code.
 
     ``missing_workload``: why there is no Workload, or that it may not be read; ``latest_event``: the Event about that.
-    ``missing``: what could not be read besides the lists of the ``QuotaInspection``.
+    ``missing``: what could not be read besides the lists of the ``QuotaInspection``. ``note``: why the object runs
+    though its Workload is not admitted.
     """
 
     kind: str
@@ -71,6 +78,7 @@ class WorkloadInspection(msgspec.Struct, frozen=True, omit_defaults=True):
     terminating_pods: tuple[TerminatingWorkloadPod, ...] = msgspec.field(default=(), name="ending")
     latest_event: LatestEvent | None = msgspec.field(default=None, name="told")
     missing: tuple[UnavailableResource, ...] = ()
+    note: str = ""
 
 
 def inspect_workload(
@@ -113,8 +121,9 @@ def inspect_job(
     if own:
         descriptions = tuple(describe_workload(quota.engine, wire, quota.knows_positions, now_s) for wire in own)
         terminating, missing = yield from _terminating_pods(own[0], any(map(_has_quota, own)))
+        note = "" if any(map(is_admitted, own)) else unadmitted_job_note(kind, job)
         inspection = msgspec.structs.replace(
-            inspection, descriptions=descriptions, terminating_pods=terminating, missing=missing
+            inspection, descriptions=descriptions, terminating_pods=terminating, missing=missing, note=note
         )
         return inspection, quota
     if quota.is_absent:
@@ -153,6 +162,10 @@ def with_gated_jobs(found: MissingWorkload, job: Wire, quota: QuotaInspection) -
     queue = f"{job['metadata']['namespace']}/{queue_of(job)}"
     message = quota.gated_jobs.get(queue, "") if found.state == "gated" else ""
     return msgspec.structs.replace(found, facts=(*found.facts, f"LocalQueue {queue}: {message}")) if message else found
+
+
+def is_admitted(workload: Wire) -> bool:
+    return conditions.is_true((workload.get("status") or {}).get("conditions"), ADMITTED)
 
 
 def unknown_if_refused(ancestor: Wire | UnknownAncestor | ListRefused | None) -> Wire | UnknownAncestor | None:

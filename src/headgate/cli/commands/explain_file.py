@@ -1,0 +1,151 @@
+"""``headgate explain -f FILE``: what would happen to objects before they are submitted, with an exit code for scripts.
+
+Nothing is created. ``estimates/submission.py`` decodes the objects and lets them pass admission; ``submitted_units.py``
+asks the queues and the replays about them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+
+from headgate import schemas
+from headgate.cli.commands.expected_starts import estimate_lines
+from headgate.cli.commands.submitted_units import Outcome, SubmittedUnit, explain_submitted
+from headgate.cli.options.cluster_access import connect, exit_with_error
+from headgate.cli.wiring.snapshot_files import parse_documents
+from headgate.client.kubeconfig import RESTConfig
+from headgate.estimates.submission import SubmissionError, SubmittedObject
+from headgate.jobs.kinds.job_kind import JobKind
+from headgate.kube.schema import Schemas
+
+EXIT_CODES: Final[dict[Outcome, int]] = {"starts": 0, "queued": 3, "refused": 4, "unknown": 5}
+_WORST_FIRST: Final[tuple[Outcome, ...]] = ("refused", "unknown", "queued", "starts")
+_SUMMARIES: Final[dict[Outcome, str]] = {
+    "starts": "it would start now",
+    "queued": "it would wait",
+    "refused": "it would be refused",
+    "unknown": "it cannot be said whether it would start",
+}
+
+
+def explain_file(
+    rest_config: RESTConfig,
+    file: Path,
+    namespace: str,
+    kinds: Collection[JobKind],
+    served: tuple[str, ...],
+    gated: tuple[str, ...],
+    output: str,
+) -> int:
+    """Prints the explanation, and returns the exit code."""
+    documents = _read(file)
+    now_s = time.time()
+    try:
+        objects, units, problems = asyncio.run(
+            _explain(rest_config, documents, file, namespace, kinds, served, gated, now_s)
+        )
+    except SubmissionError as problem:
+        exit_with_error("explain", str(problem))
+    outcome: Outcome = next(
+        (
+            each
+            for each in _WORST_FIRST
+            if any(unit.outcome == each for unit in units)
+            or (each == "refused" and any(obj.refusal for obj in objects))
+        ),
+        "unknown",
+    )
+    if output == "json":
+        document = {
+            "outcome": outcome,
+            "objects": [_object_fields(each) for each in objects],
+            "units": units,
+            "missing": problems,
+        }
+        click.echo(msgspec.json.format(msgspec.json.encode(document)).decode())
+    else:
+        for line in _lines(objects, units, problems, now_s):
+            click.echo(line)
+    return EXIT_CODES[outcome]
+
+
+async def _explain(
+    rest_config: RESTConfig,
+    documents: list[Any],
+    file: Path,
+    namespace: str,
+    kinds: Collection[JobKind],
+    served: tuple[str, ...],
+    gated: tuple[str, ...],
+    now_s: float,
+) -> tuple[list[SubmittedObject], list[SubmittedUnit], list[str]]:
+    async with connect(rest_config) as transport:
+        tables = Schemas.load(schemas.read())
+        named = [(f"{file}, document {number}", each) for number, each in enumerate(documents, 1)]
+        return await explain_submitted(transport, tables, named, namespace, kinds, served, gated, now_s)
+
+
+def _read(file: Path) -> list[Any]:
+    """The documents of the file, and the items of Lists."""
+    try:
+        text = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    except OSError as error:
+        exit_with_error("explain", f"{file}: {error.strerror}")
+    parsed = parse_documents(text, str(file), is_json=file.suffix == ".json")
+    if isinstance(parsed, str):
+        exit_with_error("explain", parsed)
+    found = list(_flat(parsed))
+    if not found:
+        exit_with_error("explain", f"{file}: it has no objects")
+    return found
+
+
+def _flat(documents: Iterable[Any]) -> Iterator[Any]:
+    for each in documents:
+        if isinstance(each, dict) and each.get("kind") == "List" and isinstance(each.get("items"), list):
+            yield from each["items"]
+        elif each is not None:
+            yield each
+
+
+def _object_fields(each: SubmittedObject) -> dict[str, Any]:
+    metadata = each.obj["metadata"]
+    return {
+        "kind": each.kind,
+        "namespace": metadata.get("namespace", ""),
+        "name": metadata["name"],
+        "considered": each.role != "other",
+        "changes": each.changes,
+        "refusal": each.refusal,
+        "warnings": each.warnings,
+    }
+
+
+def _lines(
+    objects: Iterable[SubmittedObject], units: Iterable[SubmittedUnit], problems: Iterable[str], now_s: float
+) -> Iterator[str]:
+    for each in objects:
+        if each.role == "other":
+            yield f"{each.title}: not considered: this kind has no part in queueing"
+        elif each.refusal:
+            yield f"{each.title}: it would be refused: {each.refusal}"
+        elif each.changes or each.warnings:
+            yield f"{each.title}: admission would change it"
+        yield from (f"  {change}" for change in each.changes)
+        yield from (f"  warning: {warning}" for warning in each.warnings)
+    for unit in units:
+        why = f": {unit.reason}" if unit.reason else ""
+        yield f"{unit.title}: {_SUMMARIES[unit.outcome]}{why}"
+        yield from (f"  {change}" for change in unit.changes)
+        yield from (f"  {line}" for line in unit.lines)
+        if unit.estimate is not None and unit.outcome == "queued":
+            yield from (f"  {line}" for line in estimate_lines(unit.estimate, now_s))
+    yield from problems
