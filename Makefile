@@ -7,11 +7,13 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LOCKED := requirements/dev.txt requirements/runtime.txt
 # More workers than cores: the suites with real servers mostly wait. A file is one worker's, so that its servers start
-# once, and files that take long start first (tests/harness/tiers.py).
+# once, and files that take long start first (tests/harness/tiers.py). One worker runs only files that mostly wait
+# (tests/harness/waiting_files.py).
 WORKERS ?= 3
+WAITING_WORKERS ?= 1
 # Where make dist puts the sdist and the wheel.
 DIST ?= dist
-PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/pytest -n $(WORKERS) --waiting-workers $(WAITING_WORKERS) --dist loadfile --no-loadscope-reorder
 # Nothing is skipped in the full tier: a program that is absent is a failure.
 REQUIRED := $(foreach program,KUBE KARPENTER KUEUE HELM NEWEST PROMETHEUS ROOTFS,HEADGATE_REQUIRE_$(program)=1)
 N ?= 20
@@ -71,7 +73,7 @@ test-full: setup
 
 # The unit tests of one package of src/headgate: make test-quota
 test-%: setup
-	$(PYTEST) tests/unit/$* $(ARGS)
+	$(PYTEST) --waiting-workers 0 tests/unit/$* $(ARGS)
 
 file-seconds: setup
 	$(PYTEST) --timings tests/file_seconds.json $(ARGS)

@@ -42,7 +42,13 @@ os.environ.setdefault("GOMEMLIMIT", "1GiB")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-pytest_plugins = ["harness.memory_folder", "harness.orphans", "harness.tiers", "harness.timing"]
+pytest_plugins = [
+    "harness.memory_folder",
+    "harness.orphans",
+    "harness.tiers",
+    "harness.timing",
+    "harness.waiting_files",
+]
 ABSENT = "the real Kubernetes binaries are absent"
 KARPENTER_ABSENT = "the real Karpenter is absent"
 KUEUE_ABSENT = "the real Kueue is absent"

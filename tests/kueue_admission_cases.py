@@ -188,6 +188,8 @@ def names_of_all(kind: str) -> Iterator[DoorCase]:
 
 def of_jobs(kind: str) -> Iterator[DoorCase]:
     running = RUNNING[kind]
+    text = "metadata.annotations[headgate.dev/released]: Forbidden: only an uninstallation of Headgate sets it"
+    yield changed(kind, "marked as released", noted("u", "headgate.dev/released"), text)
     moved = with_(running, labelled(QUEUE, "other"))
     yield changed(kind, "who runs stays in its queue", moved, wrong(AT_QUEUE, "other", "field is immutable"))
     given = with_(running, labelled(PRIORITY, "high"))

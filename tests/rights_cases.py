@@ -12,6 +12,7 @@ READER = "kube-system/headgate-reader"
 GATES = "kube-system/headgate-gates"
 HOLD = "kube-system/headgate-hold"
 RECORD = "kube-system/headgate-record"
+SHADOW = "kube-system/headgate-shadow"
 INSTALL = "kube-system/headgate-install"
 SCHEDULER = "kube-system/headgate-scheduler"
 QUOTA = "kube-system/headgate-quota"
@@ -22,7 +23,7 @@ WEBHOOKS = "headgate-system/headgate"
 
 NO_RIGHTS = (
     *("annotations", "backup", "restore", "check", "config check", "config docs", "demo", "simulate", "up"),
-    *("audit .headgate", "audit week.hgr", "record --rights"),
+    *("audit .headgate", "audit week.hgr", "audit examples/bill/", "record --rights"),
 )
 """They work on files, or start a cluster of their own."""
 
@@ -34,7 +35,8 @@ ADMINISTRATOR = ("install", "uninstall")
 class Case:
     """`words`: what is typed after `headgate`, with names of what the test has made; empty: as documented. FILES are
     `{volcano}` (a volcano-scheduler.conf), `{scheduler}` (a KubeSchedulerConfiguration), `{headgate}` and
-    `{kueue}` (a Configuration of each), `{kinds}` (of jobs), and `{folder}` (an empty one)."""
+    `{kueue}` (a Configuration of each), `{kinds}` (of jobs), `{new}` (a pod that
+    would start), and `{folder}` (an empty one)."""
 
     account: str
     words: str = ""
@@ -45,7 +47,16 @@ _GATES_ON = "FailureRecoveryPolicy=true,SchedulingGatedBy=true,ActivationLabels=
 
 CASES = {
     "headgate audit": Case(RECORD),
+    "headgate audit --watch": Case(RECORD, "audit --watch --for 3s"),
+    "headgate audit --watch --metrics-listen 127.0.0.1:10260": Case(
+        RECORD, "audit --watch --for 3s --metrics-listen 127.0.0.1:{port}"
+    ),
+    "headgate audit --watch --metrics-listen HOST:PORT": Case(
+        RECORD, "audit --watch --for 3s --metrics-listen 127.0.0.1:{port}"
+    ),
     "headgate explain": Case(READER, "explain workload held"),
+    "headgate explain -f FILE": Case(READER, "explain -f {new}"),
+    "headgate explain -f job.yaml -n team-a": Case(READER, "explain -f {new} -n default"),
     "headgate explain job NAME": Case(READER, "explain job idle"),
     "headgate explain job needs-data": Case(READER, "explain job needs-data"),
     "headgate explain job train -n team-a": Case(READER, "explain job train -n team-a"),
@@ -94,7 +105,10 @@ CASES = {
         SCHEDULER, "run --config {volcano} --scheduler-name volcano"
     ),
     "headgate run --metrics-listen 127.0.0.1:10259": Case(SCHEDULER, "run --metrics-listen 127.0.0.1:{port}"),
+    "headgate run --shadow": Case(SHADOW, "run --shadow --scheduler-name volcano --for 3s"),
+    "headgate run --shadow --components quota --for 1d": Case(SHADOW, "run --shadow --components quota --for 3s"),
     "headgate workloads": Case(READER),
+    "headgate workloads --estimate": Case(READER),
     "headgate workloads --for job/needs-data": Case(READER),
     "headgate workloads -A": Case(READER),
     "headgate workloads -A --gated": Case(READER),

@@ -134,7 +134,7 @@ class SchedulerPair:
         moved = list[Any]()
         while True:
             views = (self.kueue.view(), self.ours.view())
-            decided, now_s = [_decided(view) for view in views], time.monotonic()
+            decided, now_s = [decided_versions(view) for view in views], time.monotonic()
             if decided != before:
                 moved = [new.items() - old.items() for new, old in zip(decided, before, strict=False)]
                 before, quiet_since_s = decided, now_s
@@ -189,7 +189,7 @@ def _condition(type_: str, is_true: bool, reason: str, message: str) -> Object:
     return {"type": type_, "status": "True" if is_true else "False", "reason": reason, "message": message}
 
 
-def _decided(view: View) -> Versions:
+def decided_versions(view: View) -> Versions:
     """All that is more than words."""
     found: Versions = {}
     for kind, listed in view.items():

@@ -33,7 +33,11 @@ from real.observed_cluster import NAMESPACE, PAGE, VALUES, ObservedCluster
 pytestmark = pytest.mark.real
 
 Object = dict[str, Any]
-FAMILIES = {name: each for families in METRICS.values() for name, each in families.items()}
+ELSEWHERE = ("shadow mode", "audit")
+"""What other commands serve: `tests/unit/shadow/test_tally.py` and `tests/unit/audit/test_live_audit.py` have them."""
+FAMILIES = {
+    name: each for section, families in METRICS.items() if section not in ELSEWHERE for name, each in families.items()
+}
 TEXT = PAGE.read_text()
 HAPPENS_RARELY = {
     "headgate_queue_terminating": "no pod of a queue terminates slowly here",

@@ -59,10 +59,11 @@ def test_the_second_job_runs_when_the_first_has_ended_and_both_are_measured(serv
         return found
 
     def settled() -> str | None:
-        """The one job that runs, once both have a Workload and only one of those has quota."""
+        """The one job that runs, once both have a Workload and only its own has quota."""
         there, names = workloads(), started()
-        holding = [each for each in there if "admission" in (each.get("status") or {})]
-        return next(iter(names)) if len(there) == 2 and len(holding) == len(names) == 1 else None
+        admitted = [each for each in there if "admission" in (each.get("status") or {})]
+        holders = {each["metadata"]["ownerReferences"][0]["name"] for each in admitted}
+        return next(iter(names)) if len(there) == 2 and len(names) == 1 and holders == names else None
 
     first = wait_for(settled)
     (pod,) = wait_for(lambda: _pods_of(server, first))

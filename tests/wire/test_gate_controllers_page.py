@@ -97,8 +97,8 @@ def test_the_orchestrator_chooses_a_zone_and_a_refusal_is_an_event(terminal: Ter
 
 def test_the_job_with_dependencies_completes_last(terminal: Terminal) -> None:
     *commands, events, deleted = DEPENDENCIES
-    for command in commands:
-        terminal.type_in(command)
+    shown = {command: terminal.type_in(command) for command in commands}
+    assert "report" in shown["headgate workloads -A --gated"], "a reader of the page sees it wait"
     wait_for(lambda: "job/report" in terminal.type_in(events))
     terminal.type_in(deleted)
 

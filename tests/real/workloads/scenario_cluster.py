@@ -27,6 +27,7 @@ from real.workloads.snapshot import ELSEWHERE, Look, event_source, events, snaps
 PATIENCE_S = 45.0
 SETTLE_S = 1.2  # the Job controller gathers changes for a second
 LOOK_S = 0.3
+SETTLED_LOOKS = 3  # on a busy machine one look may take longer than SETTLE_S
 EVENT_S = 1.0
 """Times of events are whole seconds: one that a stop waited for is older than that, what comes next is not."""
 EVENTS_SETTLE_S = 2.5
@@ -302,13 +303,16 @@ class WorkloadCluster(ScenarioCluster):
         """
         deadline_s = time.monotonic() + patience_s
         self.wait(*holds, patience_s=patience_s)
-        before, since_s = self._look(title, unsure), time.monotonic()
-        while time.monotonic() - since_s < SETTLE_S:
+        before, since_s, equal_looks = self._look(title, unsure), time.monotonic(), 0
+        while time.monotonic() - since_s < SETTLE_S or equal_looks < SETTLED_LOOKS:
             assert time.monotonic() < deadline_s + SETTLE_S, f"{title}: it never settled: {json.dumps(before)[:1500]}"
             time.sleep(LOOK_S)
+            # Before the look: what begins to hold after it is not in what is noted.
+            is_there = all(each.holds() for each in holds)
             now = self._look(title, unsure)
-            if now != before or not all(each.holds() for each in holds):
-                before, since_s = now, time.monotonic()
+            equal_looks += 1
+            if now != before or not is_there:
+                before, since_s, equal_looks = now, time.monotonic(), 0
         self.note(title, before)
         self._checkpoints.append(Checkpoint(self.notes[-1][1], time.time() - EVENT_S, words))
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from headgate.cli.commands.hold import describe_outcome, why_impossible
+from headgate.cli.commands.hold import describe_outcome, describe_overdue, why_impossible
 from headgate.cli.main import main
 from headgate.client.pager import ListRefused
 from headgate.jobs.kinds.batch_job import JOB
@@ -83,3 +83,19 @@ def test_the_help_has_an_example_and_a_wrong_kind_is_refused(verb: str) -> None:
     refused = CliRunner().invoke(main, [verb, "pod/train"])
     assert refused.exit_code == 2
     assert "add --job-kinds FILE" in refused.output
+
+
+def test_a_job_without_a_queue_is_not_promised_a_workload() -> None:
+    label = "kueue.x-k8s.io/deactivate"
+    outcome = describe_overdue("job ns/train", label, a_job(), None, 10.0)
+    assert not outcome.is_done
+    assert outcome.text == (
+        "job ns/train is labelled kueue.x-k8s.io/deactivate=true, and has no Workload: it names no queue. Name one "
+        "with the label kueue.x-k8s.io/queue-name; its Workload will be created with kueue.x-k8s.io/deactivate=true. "
+        "Or remove the label with: kubectl label job train kueue.x-k8s.io/deactivate-"
+    )
+    in_queue = a_job()
+    in_queue["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "q"
+    queued = describe_overdue("job ns/train", label, in_queue, None, 10.0)
+    assert queued.is_done
+    assert queued.text.endswith("has no Workload yet: its Workload will be created with the label")

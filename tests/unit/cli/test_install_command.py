@@ -512,3 +512,78 @@ def test_an_interrupted_command_says_that_it_may_be_repeated(cluster: Installati
     cluster.before_request = lambda request: None
     assert _typed("--apply").exit_code == 0
     assert _typed("--check").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ("configuration: {dryRun: true}", "configuration.dryRun: Forbidden: the pods would write nothing"),
+        (
+            "configuration: {clientConnection: {kubeconfig: /home/ann/.kube/config}}",
+            "configuration.clientConnection.kubeconfig: Forbidden: the pods use their ServiceAccount",
+        ),
+        (
+            "configuration: {leaderElection: {leaderElect: false}}",
+            "configuration.leaderElection.leaderElect: Forbidden: during an update two pods run",
+        ),
+        ("configuration: {logging: {level: debug}}", "configuration.logging.level: Forbidden: set logLevel"),
+        ("configuration: {webhooks: {shutdownDelay: 30s}}", "configuration.webhooks.shutdownDelay: Invalid value"),
+        (
+            "configuration: {metrics: {certFile: a, keyFile: b}}",
+            "configuration.metrics.certFile: Forbidden: metrics are not served over TLS",
+        ),
+        (
+            "configuration: {scheduler: {names: [batch]}}",
+            "configuration.scheduler.names: Forbidden: webhooks gate pods",
+        ),
+        ("extraArgs: [--no-leader-elect]", "extraArgs[0]: Forbidden: --no-leader-elect: during an update two pods run"),
+        ("extraArgs: [--takeover, --dry-run]", "extraArgs[1]: Forbidden: --dry-run: the pods would write nothing"),
+        ("extraArgs: [--kubeconfig=/k]", "extraArgs[0]: Forbidden: --kubeconfig=/k: the pods use their ServiceAccount"),
+        ("extraArgs: [--shutdown-delay, 1m]", "extraArgs[0]: Invalid value"),
+    ],
+)
+def test_values_with_which_the_pods_would_not_work_are_refused_by_path(
+    values: str, expected: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text(values)
+    done = CliRunner().invoke(main, ["install", "--values", str(file)])
+    assert done.exit_code == 2
+    assert expected in done.output
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        "configuration: {dryRun: false, leaderElection: {leaderElect: true}, webhooks: {shutdownDelay: 25s}}",
+        "{metrics: {secure: true}, configuration: {metrics: {certFile: a, keyFile: b}}}",
+        "extraArgs: [--leader-elect, --no-dry-run]",
+    ],
+)
+def test_values_that_say_the_same_as_the_installation_are_accepted(values: str, tmp_path: Path) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text(values)
+    assert CliRunner().invoke(main, ["install", "--values", str(file)]).exit_code == 0
+
+
+def test_a_changed_configuration_changes_the_pods(tmp_path: Path) -> None:
+    file = tmp_path / "values.yaml"
+    found: list[Any] = []
+    for configuration in ("{}", "{takeover: true}", "{takeover: false}", "{takeover: false}"):
+        file.write_text(f"configuration: {configuration}")
+        (deployment,) = [each for each in _printed("--values", str(file)) if each["kind"] == "Deployment"]
+        found.append(deployment["spec"]["template"]["metadata"].get("annotations"))
+    assert found[0] is None
+    assert found[1] != found[2] == found[3]
+    assert list(found[1]) == ["headgate.dev/configuration-sha256"]
+
+
+def test_two_limits_of_one_resource_are_refused() -> None:
+    arguments = ["install", "--gates-only", "--queue", "q", "--capability", "cpu=2", "--capability", "cpu=3"]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 2
+    assert "cpu has two limits, 2 and 3: name one" in done.output
+
+
+def test_adopt_is_for_apply() -> None:
+    assert "--adopt is for --apply" in CliRunner().invoke(main, ["install", "--adopt"]).output

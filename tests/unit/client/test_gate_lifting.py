@@ -144,9 +144,19 @@ def test_a_busy_server_is_asked_again_when_it_says() -> None:
 
 
 def test_a_user_without_the_right_to_lift_it_gets_the_missing_right_and_the_message_of_the_server() -> None:
-    done = lifted(Cluster(a_pod(GATE), lambda cluster, request: response(403)), seen(GATE))
-    right = "missing right: patch pods in namespace ns (the server returned 403: said 403)"
+    said = 'pods "p" is forbidden: User "eve" cannot patch resource "pods" in API group "" in the namespace "ns"'
+    done = lifted(Cluster(a_pod(GATE), lambda cluster, request: response(403, {"message": said})), seen(GATE))
+    right = f"missing right: patch pods in namespace ns (the server returned 403: {said})"
     assert (done.outcome, done.detail) == (GateLiftOutcome.FAILED, right)
+
+
+@pytest.mark.parametrize(
+    "prefix", ['admission webhook "gate-policies" denied the request: ', 'pods "p" is forbidden: ']
+)
+def test_a_refusal_of_a_policy_is_no_missing_right_and_says_who_may_lift_the_gate(prefix: str) -> None:
+    said = f'{prefix}spec.schedulingGates: user "eve" may not lift the gate "g": GatePolicy "p" allows it for user root'
+    done = lifted(Cluster(a_pod(GATE), lambda cluster, request: response(403, {"message": said})), seen(GATE))
+    assert done.detail == f"cannot patch pods in namespace ns: the server returned 403: {said}"
 
 
 def test_a_refusal_that_is_no_failed_test_is_a_failure() -> None:

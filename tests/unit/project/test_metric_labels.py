@@ -12,6 +12,7 @@ LIMITED_BY = {
     "the program": {
         *("active", "code", "compiler", "component", "event", "git_version", "is_group", "python_version", "result"),
         *("reason", "scope", "status", "type", "underlying_cause", "verb", "version", "webhook", "attempts"),
+        *("decision", "outcome", "rule", "certain", "state", "cause"),
     },
     "the configuration of the scheduler": {"profile", "plugin", "extension_point"},
     "the queues that an administrator creates": {

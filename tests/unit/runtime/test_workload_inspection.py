@@ -12,6 +12,7 @@ from headgate.cli.options.job_options import read_kinds
 from headgate.client.pager import ListRefused
 from headgate.http.transport import HTTPResponse
 from headgate.jobs.kinds.batch_job import JOB
+from headgate.jobs.names import ADMISSION_GATE
 from headgate.runtime.inspection.pods import PodInspection, inspect_pod
 from headgate.runtime.inspection.quota import inspect_quota
 from headgate.runtime.inspection.workloads import WorkloadInspection, inspect_job, inspect_workload
@@ -37,7 +38,8 @@ def a_pod(name: str = "p", node: str = "", ends: str = "", **metadata: Any) -> W
     told = {"name": name, "namespace": "ns", "uid": f"uid-{name}", **metadata}
     if ends:
         told["deletionTimestamp"] = ends
-    return {"metadata": told, "spec": {"nodeName": node} if node else {}, "status": {"phase": "Running"}}
+    spec: Wire = {"nodeName": node} if node else {"schedulingGates": [{"name": ADMISSION_GATE}]}
+    return {"metadata": told, "spec": spec, "status": {"phase": "Running" if node else "Pending"}}
 
 
 def explained(lists: Lists) -> WorkloadInspection:
@@ -142,7 +144,7 @@ def test_a_pod_whose_group_is_held_by_a_gate_of_another_controller_shows_the_gat
         "annotations": {"kueue.x-k8s.io/pod-group-total-count": "2"},
     }
     lists, other = a_cluster(), a_pod("q", **marks)
-    other["spec"]["schedulingGates"] = [{"name": "example.com/other"}]
+    other["spec"]["schedulingGates"].append({"name": "example.com/other"})
     lists[PODS] = a_list(a_pod("p", **marks), other)
     found = of_pod(a_pod("p", **marks), lists)
     assert found.missing_workload is not None

@@ -134,6 +134,9 @@ def test_a_file_sets_every_option(tmp_path: Path) -> None:
         "metrics_key": tmp_path / "tls.key",
         "takeover": True,
         "dry_run": True,
+        "shadow": False,
+        "shadow_patience_s": 30.0,
+        "duration": "",
     }
 
 
