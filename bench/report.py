@@ -81,14 +81,16 @@ def machine() -> str:
     return f"{today}, Python {platform.python_version()}, {os.cpu_count()} CPUs, load {load:.1f} when written."
 
 
-def write(name: str, lines: Sequence[str]) -> None:
+def write(name: str, lines: Sequence[str], file: Path | None = None) -> None:
+    """``file``: the page with the place for the table; docs/benchmarks.md without it."""
+    file = file or FILE
     begin, end = f"<!-- measured: {name} -->", "<!-- end -->"
-    text = FILE.read_text()
+    text = file.read_text()
     if begin not in text:
-        raise ValueError(f"{FILE} has no place for {name!r}: add the marks {begin} and {end}")
+        raise ValueError(f"{file} has no place for {name!r}: add the marks {begin} and {end}")
     before, _, rest = text.partition(begin)
     after = rest.partition(end)[2]
-    FILE.write_text(before + "\n".join((begin, machine(), "", *lines, end)) + after)
+    file.write_text(before + "\n".join((begin, machine(), "", *lines, end)) + after)
     record(name, lines)
 
 
