@@ -78,7 +78,8 @@ def test_the_three_pods_are_explained_while_a_scheduler_with_a_conf_runs(server:
     wait_for(lambda: scheduled_reason(get_pod(server, "pod-2")) == "Unschedulable", running)
     lines = asked(server, "explain", "pod", "pod-2")
     assert lines[0] == "pod default/pod-2: it waits for a node"
-    assert "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector" in lines[3]
+    assert lines[2].startswith("  its capacity was promised at "), lines
+    assert "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector" in lines[4]
     (row,) = (line.split() for line in asked(server, "queues") if line.split()[:1] == ["one-cpu"])
     assert row == ["one-cpu", "Open", "cpu", "1", "-", "cpu", "1", "-", "1", "1.00"], "promised to one, and one waits"
     lines = asked(server, "explain", "pod", "pod-3")
@@ -128,9 +129,9 @@ def test_u13_a_gated_pod_of_higher_priority_preempts_another_and_is_never_unsche
 
     vital = wait_for(ungated_and_nominated, running)
     assert scheduled_reason(vital) != "Unschedulable"
-    assert asked(server, "explain", "pod", "vital")[3].endswith(
-        "node node-c is nominated for it; other pods have to leave that node first"
-    )
+    lines = asked(server, "explain", "pod", "vital")
+    assert lines[2].startswith("  its capacity was promised at "), lines
+    assert lines[4].endswith("node node-c is nominated for it; other pods have to leave that node first")
     delete_pod(server, "plain")
     wait_for(lambda: is_bound(get_pod(server, "vital")), running)
     running.stop()
