@@ -1,15 +1,14 @@
 """A cache of the namespaces, queues, groups, GatePolicies and waiting pods that admission handlers read, updated by
 events.
 
-The embedded server updates the cache from the store (``cli/embedded/admission.py``), the webhook server from watches.
-A PodGroup is often created just before its pods, and the watch may not show it yet. So :class:`CacheReader` records
-objects that a handler needs and the cache does not have, and the caller reads these from the API server, except those
-of :data:`CACHE_ONLY`. ``scope`` says which namespaces and queues opt in (``review_scope.py``).
+The embedded server updates the cache from the store (``cli/embedded/admission.py``), the webhook server from watches,
+which may be late: ``cache_reader.py`` says which objects the webhook server reads again. ``scope`` says which
+namespaces and queues opt in (``review_scope.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from headgate.admission.assumed_resizes import AllowedResize, AssumedResizes
@@ -44,9 +43,6 @@ ALWAYS_WATCHED: Final[Mapping[APIResource, tuple[str, ...]]] = {
     POD_GROUPS: ("spec.queue",),
 }
 """The resources that are always watched, and the fields that the handlers use."""
-CACHE_ONLY: Final = frozenset({QUEUES, LOCAL_QUEUES})
-"""Resources whose objects are not read when the cache does not have them: most namespaces have no default queue, and a
-read for each review would delay all of them."""
 _OWNER_FIELDS: Final = ("metadata.uid", "metadata.labels", "metadata.ownerReferences")
 
 _STATEFUL_SET_FIELDS: Final = (*_OWNER_FIELDS, "spec.replicas", "spec.template.metadata.annotations", "status.replicas")
@@ -81,7 +77,7 @@ class AdmissionCache:
         self.gated_pods: Final = GatedPodCounts()
         self._objects: Final[dict[Key, Object]] = {}
         self._queue_index: Final = QueueIndex()
-        self._group_counts: Final[dict[str, int]] = {}
+        self._groups: Final[dict[str, dict[Key, None]]] = {}  # by queue, in the order of their events
         self._opting_in: Final[dict[APIResource, set[str]]] = {NAMESPACES: set(), QUEUES: set(), LOCAL_QUEUES: set()}
         self.scope = ReviewScope()
 
@@ -96,8 +92,7 @@ class AdmissionCache:
         if resource == QUEUES:
             self._queue_index.apply(wire)
         elif resource == POD_GROUPS:
-            queue = _queue(wire)
-            self._group_counts[queue] = self._group_counts.get(queue, 0) + 1
+            self._groups.setdefault(queue_of_group(wire), {})[resource, namespace, name] = None
         elif resource == GATE_POLICIES:
             self.gate_policies.apply(read_policy(wire))
             self._set_scope()
@@ -150,10 +145,10 @@ class AdmissionCache:
         if resource == QUEUES:
             self._queue_index.remove(name)
         elif resource == POD_GROUPS:
-            queue = _queue(before)
-            self._group_counts[queue] -= 1
-            if not self._group_counts[queue]:
-                del self._group_counts[queue]
+            groups = self._groups[queue_of_group(before)]
+            del groups[resource, namespace, name]
+            if not groups:
+                del self._groups[queue_of_group(before)]
         elif resource == GATE_POLICIES:
             self.gate_policies.remove(name)
 
@@ -164,47 +159,13 @@ class AdmissionCache:
     def queues(self) -> QueueLister:
         return self._queue_index
 
-    def group_count(self, queue: str) -> int:
-        return self._group_counts.get(queue, 0)
-
-
-class CacheReader:
-    """The ``ClusterView`` of one admission request. ``fetched``: objects that were read from the API server for this
-    request. ``missed``: objects that the handler needed and that are neither cached nor fetched."""
-
-    def __init__(self, cache: AdmissionCache, fetched: Mapping[Key, Object | None]) -> None:
-        self.missed: Final[list[Key]] = []
-        self._cache: Final = cache
-        self._fetched: Final = fetched
-
-    def get(self, resource: APIResource, namespace: str, name: str, uid: str = "") -> Object | None:
-        found = self._cache.get(resource, namespace, name)
-        if found is not None and uid and found["metadata"].get("uid") != uid:
-            found = None  # the watch does not show the new object yet
-        key = (resource, namespace if resource.namespaced else "", name)
-        if found is None and key not in self._fetched:
-            self.missed.append(key)
-        return found or self._fetched.get(key)
-
-    @property
-    def queues(self) -> QueueLister:
-        return self._cache.queues
-
-    @property
-    def resizes(self) -> AssumedResizes:
-        return self._cache.resizes
+    def groups(self, queue: str) -> Collection[Key]:
+        """The PodGroups of the queue."""
+        return self._groups.get(queue, {}).keys()
 
     def group_count(self, queue: str) -> int:
-        return self._cache.group_count(queue)
-
-    @property
-    def gate_policies(self) -> GatePolicyIndex:
-        return self._cache.gate_policies
-
-    @property
-    def gated_pods(self) -> GatedPodCounts:
-        return self._cache.gated_pods
+        return len(self.groups(queue))
 
 
-def _queue(group: Object) -> str:
+def queue_of_group(group: Object) -> str:
     return find_text(group, "spec", "queue")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from headgate.admission.admission_cache import AdmissionCache, CacheReader
+from headgate.admission.admission_cache import AdmissionCache
 from headgate.admission.admission_review import ALLOWED, AdmissionRequest
+from headgate.admission.cache_reader import CacheReader
 from headgate.admission.kueue_pods import gate_new_pod
 from headgate.admission.review_scope import ReviewScope
 from headgate.admission.settings import AdmissionSettings

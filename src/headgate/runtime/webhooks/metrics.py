@@ -18,7 +18,7 @@ _BOUNDS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 
 
 FAMILIES: Final[Mapping[str, MetricFamily]] = {
     _DURATION: MetricFamily("histogram", "Time from the arrival of an admission review to its response.", ("webhook",)),
-    _READS: MetricFamily("counter", "Objects that reviews needed, that were not cached, and that were read."),
+    _READS: MetricFamily("counter", "Objects that reviews read because they were not cached, or before a refusal."),
     _READY: MetricFamily("gauge", "1 if the webhook server of this replica answers reviews and is not stopping."),
     _START_FAILURES: MetricFamily(
         "counter", "Failed starts and later failures of the webhook server; it is restarted."

@@ -1,9 +1,10 @@
 """The webhook server: it answers AdmissionReviews and ConversionReviews over TLS. Its certificate may be replaced.
 
 ``admission/`` decides reviews, ``quota/kinds/`` converts versions, ``http/server.py`` listens. Responses come from the
-cache. Only if the reviewed object refers to another one that is not cached yet (its PodGroup or its owner), the server
-reads that one from the API server, once, and only within the timeout of the calling API server. Health probes use the
-same port. ``service.py`` runs the server in a thread of its own.
+cache, except in two cases: if the reviewed object refers to another one that is not cached yet (its PodGroup or its
+owner), and before a refusal because of queues or PodGroups, which the client may have changed a moment ago. Then the
+server reads these from the API server, once, and only within the timeout of the calling API server. Health probes use
+the same port. ``service.py`` runs the server in a thread of its own.
 """
 
 from __future__ import annotations
@@ -21,10 +22,8 @@ import msgspec
 
 from headgate.admission.admission_cache import (
     ALWAYS_WATCHED,
-    CACHE_ONLY,
     FIELD_SELECTORS,
     AdmissionCache,
-    CacheReader,
     Key,
     watched_resources,
 )
@@ -36,10 +35,11 @@ from headgate.admission.admission_review import (
     read_review,
     write_review,
 )
+from headgate.admission.cache_reader import CacheReader
 from headgate.admission.review_scope import ReviewScope
 from headgate.admission.settings import AdmissionSettings
 from headgate.admission.steps import AdmissionStep, all_steps
-from headgate.capacity.names import OPT_IN
+from headgate.capacity.names import OPT_IN, POD_GROUPS, QUEUES
 from headgate.client.io.http_transport import HTTPTransport
 from headgate.client.io.informer import Informer, InformerEvent, ListSynced, ObjectApplied, ObjectDeleted
 from headgate.client.kubeconfig import InlineOrFile, RESTConfig
@@ -79,6 +79,8 @@ _STOP_S: Final = 5.0
 _NOT_FOUND_TTL_S: Final = 1.0
 """An object that could not be read is not requested again for so long."""
 _MAX_NOT_FOUND: Final = 10_000
+_MAX_SINGLE_READS: Final = 16
+"""If a refusal depends on more queues, all queues are listed at once."""
 _SELF_CALL_S: Final = 5.0
 _JSON: Final = "application/json"
 _LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
@@ -268,9 +270,9 @@ class WebhookServer:
         if isinstance(request, str):
             return _text(400, request)
         step = self._paths[path]
-        response, missing = self._run_step(step, request, {})
-        if missing:
-            return self._review_after_reads(step, request, missing)
+        response, wanted = self._run_step(step, request, {})
+        if wanted:
+            return self._review_after_reads(step, request, wanted)
         return self._reviewed(step, request, response)
 
     def _reviewed(self, step: AdmissionStep, request: AdmissionRequest, response: AdmissionResponse) -> HandlerResponse:
@@ -281,49 +283,73 @@ class WebhookServer:
         return written
 
     async def _review_after_reads(
-        self, step: AdmissionStep, request: AdmissionRequest, missing: list[Key]
+        self, step: AdmissionStep, request: AdmissionRequest, wanted: list[Key]
     ) -> HandlerResponse:
-        """Reads the missing objects and repeats the step until it needs no other object."""
-        fetched: dict[Key, Object | None] = {}
+        """Reads the objects and repeats the step until it needs no other object."""
+        read: dict[Key, Object | None] = {}
         deadline_s = time.monotonic() + _READ_TIMEOUT_S
         while True:
-            for key in missing:
-                fetched[key] = await self._fetch(key, deadline_s)
-            response, missing = self._run_step(step, request, fetched)
-            if not missing:
+            if len(wanted) > _MAX_SINGLE_READS and all(key[0] == QUEUES for key in wanted):
+                await self._list_queues(read, wanted, deadline_s)
+            for key in wanted:
+                if key not in read:
+                    read[key] = await self._read(key, deadline_s)
+            response, wanted = self._run_step(step, request, read)
+            if not wanted:
                 return self._reviewed(step, request, response)
 
     def _run_step(
-        self, step: AdmissionStep, request: AdmissionRequest, fetched: dict[Key, Object | None]
+        self, step: AdmissionStep, request: AdmissionRequest, read: dict[Key, Object | None]
     ) -> tuple[AdmissionResponse, list[Key]]:
-        """Returns the response, and the objects that were missing. If there are any, the response is not valid."""
-        reader = CacheReader(self._cache, fetched)
+        """Returns the response, and the objects to read. If there are any, the response is not valid."""
+        reader = CacheReader(self._cache, read)
         response = step.handle(request, self._settings, reader)
-        missing = [key for key in reader.missed if key[0] in self._synced and key[0] not in CACHE_ONLY]
-        if response.assumes is not None and not missing:
+        keys = [*reader.missed, *reader.used] if response.refusal else reader.missed
+        wanted = [key for key in dict.fromkeys(keys) if key[0] in self._synced]
+        if response.assumes is not None and not wanted:
             self._cache.assume(response.assumes, request.now_s)
-        return response, missing
+        return response, wanted
 
-    async def _fetch(self, key: Key, deadline_s: float) -> Object | None:
-        """Reads an object from the API server. A failed read is not repeated for :data:`_NOT_FOUND_TTL_S`."""
+    async def _read(self, key: Key, deadline_s: float) -> Object | None:
+        """Reads an object from the API server. If that fails, a cached queue or PodGroup counts as it is. The read of
+        another object that was not found is not repeated for :data:`_NOT_FOUND_TTL_S`; a queue is read only before a
+        refusal, and always: it may have just been created."""
         now_s = time.monotonic()
         left_s = deadline_s - now_s
-        if left_s <= 0 or self._not_found_until_s.get(key, 0.0) > now_s:
-            return None
         resource, namespace, name = key
-        path = resource.object_path(namespace, name)
+        cached = self._cache.get(resource, namespace, name) if resource in (QUEUES, POD_GROUPS) else None
+        is_known_missing = resource != QUEUES and self._not_found_until_s.get(key, 0.0) > now_s
+        if left_s <= 0 or is_known_missing:
+            return cached
         self._metrics.read()
+        path = resource.object_path(namespace, name)
         try:
             response = await self._transport.request(HTTPRequest("GET", path, "", ACCEPT, timeout_s=left_s))
         except Unreachable:
-            return None
+            return cached
         if response.ok:
             found: Object = wire_json.decode(response.body)
             return found
         if len(self._not_found_until_s) >= _MAX_NOT_FOUND:
             self._not_found_until_s.clear()
         self._not_found_until_s[key] = now_s + _NOT_FOUND_TTL_S
-        return None
+        return None if response.status == 404 else cached
+
+    async def _list_queues(self, read: dict[Key, Object | None], wanted: list[Key], deadline_s: float) -> None:
+        """Reads all queues at once; nothing if that fails."""
+        left_s = deadline_s - time.monotonic()
+        if left_s <= 0:
+            return
+        self._metrics.read()
+        try:
+            request = HTTPRequest("GET", QUEUES.collection_path(), "", ACCEPT, timeout_s=left_s)
+            response = await self._transport.request(request)
+        except Unreachable:
+            return
+        if response.ok:
+            items = wire_json.decode(response.body).get("items") or []
+            read.update(dict.fromkeys(wanted))
+            read.update({(QUEUES, "", item["metadata"]["name"]): item for item in items})
 
 
 def webhook_limits(client_timeout_s: float = _CLIENT_TIMEOUT_S) -> ServerLimits:
