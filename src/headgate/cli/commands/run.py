@@ -76,6 +76,7 @@ from headgate.jobs.settings import JobSettings
 from headgate.kube.feature_gates import FeatureGates, pod_integration_problem
 from headgate.runtime.gates.runner import run_gates
 from headgate.runtime.health.registry import HealthRegistry
+from headgate.runtime.embedded_components import GATE_POLICIES, check_embedded_components
 from headgate.runtime.lease_owners import (
     GATES_LEASE,
     WorkLease,
@@ -86,7 +87,7 @@ from headgate.runtime.lease_owners import (
     queue_owner_leases,
     scheduler_leases,
 )
-from headgate.runtime.preflight import check_kueue_kinds, check_scheduling_gates
+from headgate.runtime.preflight import PreflightSteps, check_kueue_kinds, check_scheduling_gates
 from headgate.runtime.scheduler.dry_run import DryRunTransport
 from headgate.runtime.scheduler.runner import run_scheduler
 from headgate.runtime.webhooks.service import WebhookHealth, WebhookService
@@ -284,6 +285,8 @@ async def _run(options: RunOptions, reloader: ConfigReloader | None) -> str:
     async with contextlib.AsyncExitStack() as stack:
         transport = await stack.enter_async_context(connect_component(options.rest_config))
         problem = await perform(transport, check_scheduling_gates())
+        if not problem and not options.takeover and not options.dry_run:
+            problem = await perform(transport, _embedded_check(options))
         other_owner = ""
         if not problem and (leases := _leases_of_others(options)):
             checking = asyncio.create_task(check_owners(transport, leases, say))
@@ -356,6 +359,15 @@ async def _run(options: RunOptions, reloader: ConfigReloader | None) -> str:
             return problem
     say("stopped")
     return ""
+
+
+def _embedded_check(options: RunOptions) -> PreflightSteps:
+    profiles = options.configuration.profiles
+    components = [each for each in COMPONENTS if each in options.components]
+    if "webhooks" in components and options.features.gate_ownership:
+        components.append(GATE_POLICIES)
+    has_queues = any(profile.queues is not None for profile in profiles)
+    return check_embedded_components(components, [profile.name for profile in profiles], has_queues=has_queues)
 
 
 def _leases_of_others(options: RunOptions) -> list[WorkLease]:

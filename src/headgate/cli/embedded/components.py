@@ -35,6 +35,7 @@ from headgate.nodes.io.autoscaler_runner import AutoscalerRunner
 from headgate.nodes.io.kubelet_runner import HollowKubeletRunner
 from headgate.nodes.node_template import NodeTemplate, make_nodes
 from headgate.nodes.options import DEFAULT_RESOURCES, HollowOptions
+from headgate.runtime.embedded_components import GATE_POLICIES, check_name
 from headgate.runtime.scheduler.runner import run_scheduler
 from headgate.scheduling.config.types import KubeSchedulerConfiguration
 
@@ -49,10 +50,18 @@ async def start(options: ClusterOptions, served: RunningServer, stack: contextli
     for name, start_component in _START_FUNCTIONS.items():
         if name in options.components:
             await start_component(options, served, stack)
+            if name != "scheduler":
+                _announce(served, check_name(name))
     if options.features.gate_ownership and "controllers" in options.components:
         await _start_gate_policies(options, served, stack)
+        _announce(served, check_name(GATE_POLICIES))
     if options.autoscaler:
         await _start_autoscaler(options, served, stack)
+
+
+def _announce(served: RunningServer, name: str) -> None:
+    """Says in the health checks that a component runs: ``headgate run`` does not start the same one beside it."""
+    served.health.add(name, lambda: "")
 
 
 async def _start_nodes(options: ClusterOptions, served: RunningServer, stack: contextlib.AsyncExitStack) -> None:
@@ -115,6 +124,8 @@ async def _start_scheduler(options: ClusterOptions, served: RunningServer, stack
         raise StartupError(make)
     transport, health = served.client("headgate-scheduler"), served.metrics.health_registry
     run_in_background(stack, run_scheduler(make, transport, health=health, create_pod_groups=options.create_pod_groups))
+    for profile in configuration.profiles:
+        _announce(served, check_name("scheduler", profile.name))
 
 
 def scheduler_configuration(file: Path | None, plugins: InstalledPlugins) -> KubeSchedulerConfiguration:

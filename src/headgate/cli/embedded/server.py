@@ -30,6 +30,7 @@ from headgate.apiserver.authz.bootstrap_policy.policy_objects import default_pol
 from headgate.apiserver.authz.bootstrap_policy.reconciliation import reconcile
 from headgate.apiserver.bootstrap_objects import bootstrap_objects
 from headgate.apiserver.discovery.documents import version
+from headgate.apiserver.health_checks import HealthChecks
 from headgate.apiserver.io.api_server import APIServer
 from headgate.apiserver.io.audit_log import AuditLog
 from headgate.apiserver.io.certificate_files import Certificates, FileProblem, keep_valid
@@ -98,6 +99,7 @@ class RunningServer(msgspec.Struct, frozen=True):
     store: Store
     credentials: ServerCredentials
     certificates: Certificates
+    health: HealthChecks
     metrics: ProcessMetrics = msgspec.field(default_factory=ProcessMetrics)
     """The metrics of the components."""
 
@@ -124,7 +126,7 @@ async def serve(
     endpoint.attach(committer)
     stack.push_async_callback(committer.close)
     stack.push_async_callback(endpoint.close)
-    served = RunningServer(endpoint, store, credentials, certificates)
+    served = RunningServer(endpoint, store, credentials, certificates, api.health)
     if metrics is not None:
         served.metrics.health_registry.add_metrics_page(metrics.page)
     api.health.add("components", served.metrics.health_registry.restarts.problem)
