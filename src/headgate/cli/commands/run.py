@@ -74,9 +74,9 @@ from headgate.client.leader_election import LeaderElectionConfig
 from headgate.http.transport import Transport, Unreachable
 from headgate.jobs.settings import JobSettings
 from headgate.kube.feature_gates import FeatureGates, pod_integration_problem
+from headgate.runtime.embedded_components import GATE_POLICIES, check_embedded_components
 from headgate.runtime.gates.runner import run_gates
 from headgate.runtime.health.registry import HealthRegistry
-from headgate.runtime.embedded_components import GATE_POLICIES, check_embedded_components
 from headgate.runtime.lease_owners import (
     GATES_LEASE,
     WorkLease,
