@@ -131,7 +131,7 @@ def test_a_foreign_gate_is_shown_first_with_its_manager_and_time(server: Server)
     assert lines[0] == "pod teams/approved: it waits for a gate of another controller, then for its queue"
     assert lines[3].startswith(f"  gate {APPROVAL} (set by kubectl-create, <age> ago): a gate of another controller")
     assert lines[4].startswith("  queue team-a: queue team-a has capacity for it now")
-    assert lines[6] == f"  kubectl-create has to remove {APPROVAL}"
+    assert lines[6] == f"  its owner has to remove {APPROVAL}"
 
 
 def test_a_missing_queue_an_incomplete_gang_and_other_causes_are_explained(server: Server) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -55,6 +56,22 @@ def test_the_commands_of_the_page_do_what_it_says(server: EmbeddedServer, kube_b
         done = type_in(command)
         assert done.returncode == 0, (command, done.stderr)
         assert "dependency-ready" in done.stdout
+
+
+def test_a_policy_says_whether_the_feature_is_on(server: EmbeddedServer) -> None:
+    def accepted() -> str:
+        columns = "jsonpath={.status.conditions[?(@.type=='Accepted')].reason}"
+        return server.kubectl(["get", "gatepolicy", "p", "-o", columns]).stdout
+
+    policy = {"apiVersion": "headgate.dev/v1alpha1", "kind": "GatePolicy", "metadata": {"name": "p"}}
+    made = server.kubectl(["create", "-f", "-"], json.dumps({**policy, "spec": {"gates": ["x.io/a"]}}))
+    assert made.exit == 0, made.stderr
+    wait_for(lambda: accepted() == "Accepted")
+    components = ("--components", "apiserver,controllers,scheduler")
+    server.restart((*components, "--feature-gates", "GateOwnership=false"))
+    assert accepted() == "FeatureGateOff"
+    server.restart((*components, "--feature-gates", "GateOwnership=true"))
+    wait_for(lambda: accepted() == "Accepted")
 
 
 def test_the_policy_of_the_page_is_the_example() -> None:

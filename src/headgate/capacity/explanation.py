@@ -57,6 +57,8 @@ _PLUGIN_REASONS: Final = (
     SCHEDULING_GATED,
 )
 """Reasons of pods that a plugin of another extension point than PreEnqueue may reject; the message names the plugin."""
+_USER_CLIENT: Final = "kubectl"
+"""How the field managers of kubectl begin."""
 WAITS_FOR: Final = {
     "gate": "a gate of another controller",
     "queue": "its queue",
@@ -260,7 +262,7 @@ def _holds(
         text = "a gate of another controller, which has to remove it; the queue promises nothing before that"
         yield (
             PodHold("gate", each.name, text, by=each.by, since=each.since),
-            f"{each.by or 'its owner'} has to remove {each.name}",
+            f"{_remover(each)} has to remove {each.name}",
         )
     wait = queues.peek_wait_reason(explanation.uid) if queues is not None and explanation.state == "waiting" else None
     scheduled = _pod_scheduled(pod)
@@ -277,6 +279,11 @@ def _holds(
         yield _queue_hold(wait, explanation.group, position, remedy), _next_step(wait, explanation, position, remedy)
     elif not other_gates and plugin is None:
         yield _scheduler_hold(pod, explanation, scheduled)
+
+
+def _remover(gate: PodGate) -> str:
+    """The client that set a gate usually removes it; a user who created the pod with kubectl does not."""
+    return gate.by if gate.by and not gate.by.startswith(_USER_CLIENT) else "its owner"
 
 
 def _pod_scheduled(pod: JSONObject) -> JSONObject:

@@ -48,6 +48,11 @@ def refuse_new_pod(
             continue
         if not _may_add(requester, policy):
             return _refusal(requester, "add", gate, policy, policy.added_by)
+        if policy.max_pods == 0:
+            return (
+                f"spec.schedulingGates: GatePolicy {quote(policy.name)} allows no pod behind the gate {quote(gate)} "
+                "(maxPods: 0); leave the gate out, or ask an administrator for a higher limit"
+            )
         if policy.max_pods is not None and (waiting := count_pods(gate)) >= policy.max_pods:
             return (
                 f"spec.schedulingGates: {waiting} {'pod' if waiting == 1 else 'pods'} of this namespace "

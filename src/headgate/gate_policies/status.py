@@ -17,6 +17,7 @@ from headgate.kube.timestamps import format_duration, format_time
 Object = dict[str, Any]
 
 _MAX_MESSAGE: Final = 2048
+_FEATURE_OFF: Final = "FeatureGateOff"
 _NS_PER_S: Final = 1_000_000_000
 
 
@@ -49,6 +50,21 @@ def policy_status(
     for condition in wanted:
         listed = conditions.with_condition(listed, {**condition, "observedGeneration": policy.generation}, now)
     return {"conditions": listed, "pods": sum(map(ages.count, effective)), "overduePods": overdue}
+
+
+def status_without_feature(policy: GatePolicy, before: Object, now_s: float) -> Object | None:
+    """The status of a policy while the feature gate GateOwnership is off. None: it says so already, or no controller
+    has written a status yet."""
+    listed = _present(before)
+    accepted = conditions.find(listed, ACCEPTED)
+    if accepted is None or accepted.get("reason") == _FEATURE_OFF:
+        return None
+    text = "The feature gate GateOwnership is off: the policy has no effect"
+    condition = {**_condition(ACCEPTED, "False", _FEATURE_OFF, text), "observedGeneration": policy.generation}
+    listed = conditions.with_condition(listed, condition, format_time(now_s))
+    for each in (OWNER_ALIVE, WITHIN_MAX_AGE):
+        listed = conditions.without_condition(listed, each)
+    return {"conditions": listed, "pods": None, "overduePods": None}
 
 
 def _present(status: Object) -> list[conditions.Condition]:

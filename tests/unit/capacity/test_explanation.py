@@ -489,3 +489,12 @@ def test_the_queue_of_a_group_is_changed_in_its_podgroup() -> None:
     assert explained(queues, pod).next == (
         "queue gone has to be created, or spec.queue of PodGroup g has to name another queue",
     )
+
+
+@pytest.mark.parametrize(
+    ("manager", "remover"), [("approver", "approver"), ("kubectl-client-side-apply", "its owner"), ("", "its owner")]
+)
+def test_a_gate_is_removed_by_the_client_that_set_it_unless_that_is_kubectl(manager: str, remover: str) -> None:
+    queues = Queues(a_queue("q"), a_task("p", queue="q", gates=(FOREIGN,)))
+    found = explain(a_pod("p", FOREIGN), queues.engine, {}, [PodGate(FOREIGN, manager)], ["headgate"])
+    assert found.next[0] == f"{remover} has to remove {FOREIGN}"

@@ -99,3 +99,17 @@ def test_a_job_without_a_queue_is_not_promised_a_workload() -> None:
     queued = describe_overdue("job ns/train", label, in_queue, None, 10.0)
     assert queued.is_done
     assert queued.text.endswith("has no Workload yet: its Workload will be created with the label")
+
+
+def test_a_label_that_is_on_the_workload_already_is_removed_there() -> None:
+    label = "kueue.x-k8s.io/deactivate"
+    labelled = a_job()
+    labelled["metadata"]["labels"][label] = "true"
+    workload = {"metadata": {"name": "job-train-1a2b3"}}
+    assert describe_overdue("job ns/train", label, labelled, workload, 10.0).text.endswith(
+        "The label stays on the job until they do; remove it with: kubectl label job train kueue.x-k8s.io/deactivate-"
+    )
+    assert describe_overdue("job ns/train", label, a_job(), workload, 10.0).text.endswith(
+        "The label stays on the Workload until they do; remove it with: "
+        "kubectl label workload job-train-1a2b3 kueue.x-k8s.io/deactivate-"
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
+from headgate.capacity.explanation import PodExplanation
 from headgate.capacity.names import GATE
 from headgate.cli.options.cluster_access import perform
 from headgate.cli.wiring.estimates import EstimateEngines, make_quota_controller
@@ -43,6 +44,12 @@ async def expected_pod_start(
     if reason:
         return no_basis(reason)
     return pod_starts(engines, pod_state(listed.objects, now_s), {"pod": targets_of(pod, listed.objects)})["pod"]
+
+
+def unpredictable_hold(explanation: PodExplanation) -> str:
+    """Why no replay can say when the pod starts: plugins of other packages take no part in it. Empty if it can."""
+    plugins = [hold.name for hold in explanation.holds if hold.kind == "plugin"]
+    return f"it is not known when plugins let the pod pass: {', '.join(plugins)}" if plugins else ""
 
 
 def targets_of(pod: Wire, objects: Objects) -> frozenset[str]:

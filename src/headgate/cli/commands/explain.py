@@ -15,7 +15,12 @@ from typing import Any, Final
 import click
 import msgspec
 
-from headgate.cli.commands.expected_starts import estimate_lines, expected_pod_start, expected_workload_starts
+from headgate.cli.commands.expected_starts import (
+    estimate_lines,
+    expected_pod_start,
+    expected_workload_starts,
+    unpredictable_hold,
+)
 from headgate.cli.commands.explain_file import explain_file
 from headgate.cli.commands.explain_pod import ExplainedPod, explain_pod, pod_lines
 from headgate.cli.commands.explain_quota import description_lines, inspection_lines
@@ -26,7 +31,7 @@ from headgate.cli.options.log_options import log_options
 from headgate.cli.options.query_options import output_option, served_option
 from headgate.client.kubeconfig import RESTConfig
 from headgate.client.pager import ListRefused
-from headgate.estimates.estimator import StartEstimate
+from headgate.estimates.estimator import StartEstimate, no_basis
 from headgate.http.transport import Unreachable
 from headgate.jobs.kinds.batch_job import BUILTIN_KINDS
 from headgate.jobs.kinds.job_kind import JobKind, kubectl_names
@@ -190,6 +195,8 @@ async def _estimate_pod(
         # The Workload of a pod behind Kueue's gate decides; it is absent, or cannot be read, and that is shown already.
         if isinstance(wire, ListRefused) or set(gate_names(wire)) & set(OWN_GATES):
             return of_workloads, None
+        if reason := unpredictable_hold(pod.explanation):
+            return of_workloads, no_basis(reason)
         return of_workloads, await expected_pod_start(transport, wire, served, gated, now_s)
 
 

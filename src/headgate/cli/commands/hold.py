@@ -240,9 +240,13 @@ def describe_overdue(
     if found is None:
         text = f"{title} is labelled {label}=true, and has no Workload yet: its Workload will be created with the label"
         return ActivationOutcome(text, True)
+    place = "job"
+    if label not in _labels(job) and not isinstance(found, ListRefused):
+        place = "Workload"
+        removal = f"kubectl label workload {get_path(found, ('metadata', 'name'))} {label}-"
     return ActivationOutcome(
         f"{title}: the label {label}=true was not processed within {wait_s:g} s. Do the components quota and jobs run "
-        f"with --feature-gates ActivationLabels=true? The label stays on the job until they do; remove it with: "
+        f"with --feature-gates ActivationLabels=true? The label stays on the {place} until they do; remove it with: "
         f"{removal}",
         False,
     )

@@ -49,7 +49,9 @@ from headgate.cli.embedded import bootstrap
 from headgate.cli.embedded.admission import own_admission, settings_of
 from headgate.cli.embedded.cluster_options import ClusterOptions, StartupError
 from headgate.cli.embedded.credentials import ISSUER, AccessOptions, ServerCredentials, load_credentials
+from headgate.cli.embedded.ignored_policies import mark_ignored_policies
 from headgate.cli.embedded.pki import PKI, open_pki
+from headgate.cli.options.cluster_access import perform
 from headgate.cli.wiring.definitions import install_definitions, install_gate_policies, perform_requests
 from headgate.cli.wiring.event_loop import run_in_background
 from headgate.cli.wiring.metrics import ProcessMetrics
@@ -190,6 +192,8 @@ async def _write_initial_objects(options: ClusterOptions, api: ServerState, serv
             await _write_queues(served.client(installer.MANAGER))
         if options.features.gate_ownership:
             _raise_if_refused(await install_gate_policies(served.client(installer.MANAGER)))
+        else:
+            await perform(served.client(installer.MANAGER), mark_ignored_policies())
 
 
 async def _write_queues(client: Transport) -> None:
