@@ -363,7 +363,7 @@ async def _run(options: RunOptions, reloader: ConfigReloader | None) -> str:
 
 def _embedded_check(options: RunOptions) -> PreflightSteps:
     profiles = options.configuration.profiles
-    components = [each for each in COMPONENTS if each in options.components]
+    components: list[str] = [each for each in COMPONENTS if each in options.components]
     if "webhooks" in components and options.features.gate_ownership:
         components.append(GATE_POLICIES)
     has_queues = any(profile.queues is not None for profile in profiles)
