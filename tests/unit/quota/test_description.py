@@ -196,6 +196,18 @@ def test_gates_back_off_deactivation_checks_and_evictions_are_described() -> Non
     assert told(api, a_workload(status=held)).flavors == {"main": {"cpu": "default"}}
 
 
+def test_an_active_workload_is_not_described_by_an_earlier_deactivation() -> None:
+    api = Api()
+    api.queue()
+    listed = [
+        a_condition("Evicted", reason="DeactivatedDueToDeactivateLabel", message="deactivated"),
+        a_condition("QuotaReserved", status="False", reason="WaitingForQuota", message="insufficient quota"),
+    ]
+    assert told(api, a_workload(status={"conditions": listed})).said == ("WaitingForQuota", "insufficient quota")
+    inactive = told(api, a_workload(active=False, status={"conditions": listed}))
+    assert inactive.said == ("DeactivatedDueToDeactivateLabel", "deactivated")
+
+
 def test_without_the_other_workloads_only_the_conditions_are_described() -> None:
     api = Api()
     api.queue()

@@ -148,9 +148,11 @@ _CONDITION_OF_STATE: Final[Mapping[State, str]] = {
 
 
 def state_reason(workload: Workload, state: State) -> tuple[str, str]:
-    """The reason and message of the condition that explains the state; empty if there is none."""
+    """The reason and message of the condition that explains the state; empty if there is none. The condition Evicted
+    stays until the next admission; that of a deactivation explains nothing any more if the workload is active."""
     if state != "finished" and workload.has(names.EVICTED):
         evicted = workload.conditions[names.EVICTED]
-        return evicted.reason, evicted.message
+        if not (workload.is_active and evicted.reason.startswith(names.DEACTIVATED)):
+            return evicted.reason, evicted.message
     found = workload.conditions.get(_CONDITION_OF_STATE.get(state, ""))
     return ("", "") if found is None else (found.reason, found.message)
