@@ -201,7 +201,7 @@ def test_an_active_workload_is_not_described_by_an_earlier_deactivation() -> Non
     api.queue()
     listed = [
         a_condition("Evicted", reason="DeactivatedDueToDeactivateLabel", message="deactivated"),
-        a_condition("QuotaReserved", status="False", reason="WaitingForQuota", message="insufficient quota"),
+        a_condition("QuotaReserved", is_true=False, reason="WaitingForQuota", message="insufficient quota"),
     ]
     assert told(api, a_workload(status={"conditions": listed})).said == ("WaitingForQuota", "insufficient quota")
     inactive = told(api, a_workload(active=False, status={"conditions": listed}))
