@@ -59,6 +59,8 @@ class GateSimulation:
         self.asked: set[str] = set()
         self.granted: dict[str, str] = {}
         """By uid, the stamp of the last removal, unless the API server refused it."""
+        self.gone: set[str] = set()
+        """The pods that do not exist any more, by the response to a removal."""
 
     # The controller and its effects
 
@@ -94,8 +96,8 @@ class GateSimulation:
             self._check_grant(grant)
 
     def _check_grant(self, grant: RemoveSchedulingGate) -> None:
-        """What the controller has seen, and what removals of gates in progress write, fits in the limits that it has
-        seen: also after a limit was lowered."""
+        """What the controller has seen, in events and in responses, and what removals of gates in progress write, fits
+        in the limits that it has seen: also after a limit was lowered."""
         promised = read_stamp(grant.stamp, grant.pod.uid)
         assert promised is not None
         for queue in path_of(promised.queue):
@@ -108,7 +110,7 @@ class GateSimulation:
         used = 0
         for wire in self.api.watches["pods"].known.values():
             stamp = None if node_of(wire) else read_stamp(self.granted.get(uid_of(wire)), uid_of(wire))
-            if wire["metadata"].get("deletionTimestamp"):
+            if wire["metadata"].get("deletionTimestamp") or uid_of(wire) in self.gone:
                 continue
             if stamp is not None:
                 used += stamp.requests["cpu"] // 1000 if queue in path_of(stamp.queue) else 0
@@ -162,6 +164,8 @@ class GateSimulation:
         result = self._lifted(lift, how)
         if result is WriteResult.REFUSED:
             self.granted.pop(lift.pod.uid, None)  # without the feature there is no promise
+        if result is WriteResult.GONE:
+            self.gone.add(lift.pod.uid)
         self._want(self.controller.gate_removed(lift.pod.uid, result, "because", self.now_s))
         return True
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from property.fake_api import SIZES
@@ -95,6 +95,15 @@ def check_rest(simulation: GateSimulation) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(lives(STRICT))
+@example(
+    [
+        ("create_gated", ("s", 1, "a1", "", "gated", 0)),
+        ("create_gated", ("t", 2, "a1", "", "gated", 0)),
+        ("create_gated", ("u", 1, "a1", "", "gated", 0)),
+        ("delete_slowly", ("s", 0)),  # the controller learns it from the response to the removal of the gate
+        ("work", ()),
+    ]
+)
 def test_no_limit_is_exceeded_also_not_beside_terminating_pods(taken: list[tuple[str, Any]]) -> None:
     simulation = with_nodes(strict=True)
     for name, args in taken:
