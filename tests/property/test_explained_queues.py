@@ -186,6 +186,28 @@ def test_a_pod_that_lacks_capacity_gets_a_suggestion_that_helps(world: World) ->
         assert all(each.lacking > 0 for each in (*remedy.missing, *remedy.too_small_limits))
 
 
+def test_a_pod_behind_many_others_gets_a_suggestion_that_helps() -> None:
+    """All others take what is added before it is the turn of the pod."""
+    limits: dict[str, dict[str, Any]] = {"root": {"cpu": 1}, "eng": {"cpu": 1}, "ops": {"cpu": 1}, "deep": {"cpu": 1}}
+    world = World(groups={name: a_group(name, "a") for name in GROUPS})
+    for name, parent in TREE.items():
+        spec: dict[str, Any] = {"parent": parent} if parent else {}
+        world.queues[name] = a_queue(name, **spec, **({"capability": limits[name]} if name in limits else {}))
+    running = {"p0": (1, ""), "p1": (2, ""), "p5": (1, "h"), "p8": (1, ""), "p10": (1, "h")}
+    for name, (cpu, group) in running.items():
+        task = stamped(a_task(name, cpu, queue="a", group=group), "a")
+        world.tasks[name] = msgspec.structs.replace(task, node_name="n")
+    for name, (cpu, group) in {"p2": (1, ""), "p4": (2, ""), "p6": (2, "g"), "p7": (1, "g"), "p9": (2, "")}.items():
+        world.tasks[name] = a_task(name, cpu, queue="a", group=group)
+    world.tasks["last"] = a_task("last", 1, queue="d1", created_s=9.0)
+    remedy = world.build().engine.remedy("u-last")
+    assert remedy is not None
+    assert remedy.growth
+    for each in remedy.growth:
+        world.queues[each.queue]["spec"]["capability"] = {"cpu": f"{each.needed}m"}
+    assert world.may_go_on("last")
+
+
 @given(worlds())
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_asking_what_would_help_changes_nothing(world: World) -> None:

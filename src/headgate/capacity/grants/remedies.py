@@ -37,8 +37,10 @@ _MAX_PODS_TO_END: Final = 10
 _MAX_STEPS_WITHOUT_SHORTAGE: Final = 3
 """The maximum number of admission steps in a row in which no capacity is missing and the pod gets no grant: one step
 enqueues a group, another revokes a promise, and the next grants."""
-_MAX_GROWTH_CHECKS: Final = 6
+_MAX_GROWTH_CHECKS: Final = 20
 """How often a growth of capabilities is checked on a fresh copy and increased again."""
+_EXACT_GROWTH_CHECKS: Final = 6
+"""After so many checks the increase doubles each time: many small units come first, and each takes what was added."""
 _QueueResource = tuple[str, str]
 """The name of a queue, and a resource in it."""
 
@@ -239,14 +241,15 @@ def _find_growth(cache: QueueCache, handlers: QueueEventHandlers, uid: str) -> t
         steps_without_shortage = 0 if missing else steps_without_shortage + 1
         if steps_without_shortage == _MAX_STEPS_WITHOUT_SHORTAGE:
             return ()
-    for _ in range(_MAX_GROWTH_CHECKS):
+    for number in range(_MAX_GROWTH_CHECKS):
         growth = tuple(needed[key] for key in sorted(needed))
         fresh = QueueDryRun(cache, handlers)
         fresh.raise_capabilities(growth)
         if fresh.gets_capacity(uid):
             return growth
         for each in fresh.missing(uid):  # with the whole growth at once other units may be granted than step by step
-            needed |= _required_growth(fresh.cache, each, needed)
+            asked = each.asked << max(number - _EXACT_GROWTH_CHECKS, 0)
+            needed |= _required_growth(fresh.cache, msgspec.structs.replace(each, asked=asked), needed)
     return ()
 
 
