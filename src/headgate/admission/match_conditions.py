@@ -13,7 +13,7 @@ from typing import Final
 
 from headgate.admission.review_scope import ReviewScope
 from headgate.admission.settings import AdmissionSettings
-from headgate.capacity.names import GATE, LEASE, OPT_IN, STAMP
+from headgate.capacity.names import GATE, LAPSED, LEASE, OPT_IN, STAMP
 from headgate.jobs.names import SCHEDULING_GATED_BY, SUSPENDING_PARENT
 from headgate.quota.names import ADMISSION_GATED_BY, GROUP
 
@@ -59,9 +59,9 @@ def new_pod_of_queue_gate(settings: AdmissionSettings, scope: ReviewScope) -> st
 
 
 def changed_stamp(settings: AdmissionSettings, scope: ReviewScope) -> str:
-    """Updates that add, change or remove the stamp or the lease, except those of Headgate itself: it stamps every pod
-    that it admits."""
-    changed = " || ".join(map(_is_changed, (STAMP, LEASE)))
+    """Updates that add, change or remove the stamp, the record of lapses or the lease, except those of Headgate itself:
+    it stamps every pod that it admits."""
+    changed = " || ".join(map(_is_changed, (STAMP, LAPSED, LEASE)))
     return f"!(request.userInfo.username in {_list(settings.trusted_users)}) && ({changed})"
 
 

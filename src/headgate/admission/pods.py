@@ -1,4 +1,4 @@
-"""Admission of pods: adds the queue gate to pods that opt in, and protects Headgate's stamp.
+"""Admission of pods: adds the queue gate to pods that opt in, and protects Headgate's stamp and record of lapses.
 
 A pod opts in with its annotation, exactly ``"true"``. Without the annotation, that of its queue or its namespace, or a
 setting of the installation, decides. The handler then writes the annotation to the pod, because later components read
@@ -25,7 +25,18 @@ from headgate.admission.settings import AdmissionSettings, ClusterView, Object
 from headgate.capacity.api.ignored_annotations import find_ignored_annotations, find_ignored_lease
 from headgate.capacity.api.stamp import read_stamp
 from headgate.capacity.kinds.resize_validation import find_resize_shortage, read_usage
-from headgate.capacity.names import DEFAULT, GATE, GROUP_NAMES, LEASE, OPT_IN, POD_GROUPS, QUEUE_NAME, QUEUES, STAMP
+from headgate.capacity.names import (
+    DEFAULT,
+    GATE,
+    GROUP_NAMES,
+    LAPSED,
+    LEASE,
+    OPT_IN,
+    POD_GROUPS,
+    QUEUE_NAME,
+    QUEUES,
+    STAMP,
+)
 from headgate.kube.api_resources import NAMESPACES
 from headgate.kube.field_errors import quote
 from headgate.kube.lenient_reader import find_object, find_text
@@ -40,6 +51,8 @@ _ANNOTATIONS: Final = "/metadata/annotations"
 _GATES: Final = "/spec/schedulingGates"
 _OPT_IN_POINTER: Final = f"{_ANNOTATIONS}/{escape(OPT_IN)}"
 _STAMP_POINTER: Final = f"{_ANNOTATIONS}/{escape(STAMP)}"
+_PROTECTED: Final = {STAMP: "the proof that a pod was admitted", LAPSED: "the record of promises that lapsed"}
+"""The annotations of pods that decide what a queue grants. Without the second one, a pod would skip its back-off."""
 _GATE_NOT_REMOVED: Final = (
     f'spec.schedulingGates: {GATE} is not lifted from a pod without the annotation {OPT_IN}: "true"'
 )
@@ -84,8 +97,8 @@ def opted_in(request: AdmissionRequest, settings: AdmissionSettings, view: Clust
 
 
 def reject_stamp_change(request: AdmissionRequest, settings: AdmissionSettings, view: ClusterView) -> AdmissionResponse:
-    """Rejects an update of a pod that adds, changes or removes the stamp, unless Headgate makes the update. Warns about
-    a changed lease that cannot be read."""
+    """Rejects an update of a pod that adds, changes or removes the stamp or the record of lapses, unless Headgate makes
+    the update. Warns about a changed lease that cannot be read."""
     if (
         not settings.queue_gate_enabled
         or request.user in settings.trusted_users
@@ -93,8 +106,9 @@ def reject_stamp_change(request: AdmissionRequest, settings: AdmissionSettings, 
     ):
         return ALLOWED
     before, after = annotations_of(request.old), annotations_of(request.obj)
-    if before.get(STAMP) != after.get(STAMP):
-        return _reject_stamp(request)
+    changed = next((each for each in _PROTECTED if before.get(each) != after.get(each)), None)
+    if changed is not None:
+        return _reject_write(changed, request)
     ignored = find_ignored_lease(after) if before.get(LEASE) != after.get(LEASE) else []
     return AdmissionResponse(warnings=tuple(ignored)) if ignored else ALLOWED
 
@@ -102,14 +116,16 @@ def reject_stamp_change(request: AdmissionRequest, settings: AdmissionSettings, 
 def reject_binding_with_stamp(
     request: AdmissionRequest, settings: AdmissionSettings, view: ClusterView
 ) -> AdmissionResponse:
-    """Rejects a Binding that carries a stamp, because the API server copies the annotations of a Binding to the pod."""
+    """Rejects a Binding that carries a stamp or a record of lapses, because the API server copies the annotations of a
+    Binding to the pod."""
     if (
         not settings.queue_gate_enabled
         or request.user in settings.trusted_users
         or request.namespace in settings.exempt_namespaces
     ):
         return ALLOWED
-    return _reject_stamp(request) if STAMP in annotations_of(request.obj) else ALLOWED
+    carried = next((each for each in _PROTECTED if each in annotations_of(request.obj)), None)
+    return ALLOWED if carried is None else _reject_write(carried, request)
 
 
 def validate_resize(request: AdmissionRequest, settings: AdmissionSettings, view: ClusterView) -> AdmissionResponse:
@@ -172,10 +188,10 @@ def _queue_of_existing(request: AdmissionRequest, view: ClusterView) -> str:
     return own if own and isinstance(own, str) else DEFAULT
 
 
-def _reject_stamp(request: AdmissionRequest) -> AdmissionResponse:
-    rule = "only Headgate itself writes, changes or removes the proof that a pod was admitted"
+def _reject_write(annotation: str, request: AdmissionRequest) -> AdmissionResponse:
+    rule = f"only Headgate itself writes, changes or removes {_PROTECTED[annotation]}"
     advice = f"user {quote(request.user)} is not among its users (--trusted-user)"
-    return AdmissionResponse(refusal=f"metadata.annotations[{STAMP}]: {rule}; {advice}")
+    return AdmissionResponse(refusal=f"metadata.annotations[{annotation}]: {rule}; {advice}")
 
 
 def _queue_of(pods_namespace: str, annotations: Mapping[str, Any], namespace: Object, view: ClusterView) -> str:

@@ -10,7 +10,7 @@ import pytest
 from headgate.admission import match_conditions
 from headgate.admission.review_scope import ReviewScope
 from headgate.admission.settings import AdmissionSettings
-from headgate.capacity.names import LEASE
+from headgate.capacity.names import LAPSED, LEASE, STAMP
 from headgate.jobs.settings import JobSettings
 
 OURS = AdmissionSettings(schedulers=frozenset({"headgate", "volcano"}))
@@ -58,4 +58,4 @@ def test_stamps_that_headgate_writes_are_not_asked_about() -> None:
     settings = msgspec.structs.replace(OURS, trusted_users=frozenset({"headgate", "it's"}))
     asked = match_conditions.changed_stamp(settings, ReviewScope())
     assert asked.startswith("!(request.userInfo.username in ['headgate', 'it\\'s']) && (")
-    assert f"'{LEASE}' in object.metadata.annotations" in asked
+    assert all(f"'{each}' in object.metadata.annotations" in asked for each in (STAMP, LAPSED, LEASE))

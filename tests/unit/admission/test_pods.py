@@ -13,7 +13,7 @@ from headgate.admission.settings import AdmissionSettings, Object
 from headgate.apimachinery.patch.json_patch import apply_json_patch
 from headgate.apimachinery.patch.result import PatchResult
 from headgate.capacity.kinds.queue_rules import QueueLister
-from headgate.capacity.names import GATE, GROUP_NAMES, LEASE, OPT_IN, QUEUE_NAME, STAMP
+from headgate.capacity.names import GATE, GROUP_NAMES, LAPSED, LEASE, OPT_IN, QUEUE_NAME, STAMP
 from headgate.kube.api_resources import APIResource
 from unit.admission.fake_cluster_view import SETTINGS, FakeClusterView, a_create, an_update
 
@@ -249,13 +249,12 @@ def test_a_forged_stamp_does_not_prevent_the_gate() -> None:
     assert (pod["metadata"]["annotations"], gates(pod)) == (OPTED, [GATE])
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [({}, {STAMP: "x"}), ({STAMP: "x"}, {STAMP: "y"}), ({STAMP: "x"}, {}), ({}, {STAMP: ""}), ({STAMP: ""}, {})],
-)
-def test_only_headgate_can_write_a_stamp(before: dict[str, str], after: dict[str, str]) -> None:
+@pytest.mark.parametrize("key", [STAMP, LAPSED])
+@pytest.mark.parametrize(("old", "new"), [(None, "x"), ("x", "y"), ("x", None), (None, ""), ("", None)])
+def test_only_headgate_can_write_a_stamp_or_a_record_of_lapses(key: str, old: str | None, new: str | None) -> None:
+    before, after = ({} if each is None else {key: each} for each in (old, new))
     refusal = reject_stamp_change(an_update(before, after), SETTINGS, FakeClusterView()).refusal
-    assert refusal.startswith(f"metadata.annotations[{STAMP}]: only Headgate itself")
+    assert refusal.startswith(f"metadata.annotations[{key}]: only Headgate itself")
     assert '"alice"' in refusal
     assert reject_stamp_change(an_update(before, after, user="headgate-itself"), SETTINGS, FakeClusterView()) == ALLOWED
 
@@ -266,11 +265,11 @@ def test_an_update_without_a_change_of_the_stamp_is_allowed() -> None:
     assert reject_stamp_change(an_update({}, {OPT_IN: "false"}), SETTINGS, FakeClusterView()) == ALLOWED
 
 
-def test_a_binding_with_a_forged_stamp_is_rejected() -> None:
-    assert reject_binding_with_stamp(a_create({STAMP: "x"}), SETTINGS, FakeClusterView()).refusal
+@pytest.mark.parametrize("key", [STAMP, LAPSED])
+def test_a_binding_with_a_forged_stamp_or_record_of_lapses_is_rejected(key: str) -> None:
+    assert reject_binding_with_stamp(a_create({key: "x"}), SETTINGS, FakeClusterView()).refusal
     assert (
-        reject_binding_with_stamp(a_create({STAMP: "x"}, user="headgate-itself"), SETTINGS, FakeClusterView())
-        == ALLOWED
+        reject_binding_with_stamp(a_create({key: "x"}, user="headgate-itself"), SETTINGS, FakeClusterView()) == ALLOWED
     )
     assert reject_binding_with_stamp(a_create({"note": "x"}), SETTINGS, FakeClusterView()) == ALLOWED
 

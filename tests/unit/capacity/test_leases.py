@@ -14,6 +14,7 @@ from headgate.capacity.api.task import TaskInfo
 from headgate.capacity.conf import DEFAULTS
 from headgate.capacity.engine import WaitReason
 from headgate.capacity.names import LEASE
+from headgate.kube.timestamps import format_time
 
 _WITH_LEASES = msgspec.structs.replace(DEFAULTS, has_leases=True)
 
@@ -279,11 +280,29 @@ def test_without_the_feature_a_recorded_lapse_holds_no_pod() -> None:
     assert queues.admit() == ["p"]
 
 
-def test_a_lapse_in_the_future_holds_a_pod_no_longer_than_the_longest_back_off() -> None:
+def test_a_lapse_in_the_future_counts_as_of_now() -> None:
+    """The clock that wrote it was ahead. The pod waits for its back-off, and its message says until when."""
     queues = LeasedQueues(a_leased_queue("q", 1, "30s"))
     queues.apply(msgspec.structs.replace(a_task("p", queue="q"), lapse=Lapse(1, 9e12)))
     queues.update()
-    queues.update(1800.0)
+    wait = queues.engine.peek_wait_reason("u-p")
+    assert wait is not None
+    assert wait.message.endswith(f"it asks its queue again at {format_time(queues.now_s + 60.0)}")
+    assert queues.grant() == []
+    queues.update(60.0)
+    assert queues.grant() == ["p"]
+
+
+@pytest.mark.parametrize("group", ["", "gang"])
+def test_a_pod_with_a_lapse_in_the_future_is_not_behind_pods_that_come_after_its_back_off(group: str) -> None:
+    queues = LeasedQueues(a_leased_queue("q", 1, "30s"))
+    if group:
+        queues.apply(a_group(group, "q", 1))
+    lapsed = a_task("p", queue="q", group=group)
+    queues.apply(msgspec.structs.replace(lapsed, lapse=Lapse(1, 9e12)))
+    queues.update()
+    queues.update(60.0)
+    queues.apply(msgspec.structs.replace(a_task("later", queue="q"), created_s=queues.now_s))
     assert queues.grant() == ["p"]
 
 

@@ -188,6 +188,13 @@ class PodRecord:
         if self.gang is not None:
             self.gang.lapsed_s = max(self.gang.lapsed_s, lapse.at_s)
 
+    def correct_lapse(self, at_s: float) -> None:
+        """Sets an earlier time of the lapse."""
+        if self.lapse is not None:
+            self.lapse = Lapse(self.lapse.count, at_s)
+        if self.gang is not None:
+            self.gang.lapsed_s = min(self.gang.lapsed_s, at_s)
+
     @property
     def new_lapse(self) -> Lapse | None:
         """A lapse that the API shows and that the record does not have yet; each lapse of a pod counts one more."""

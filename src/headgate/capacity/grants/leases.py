@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from headgate.capacity.api.lease import BACKOFF, DEFAULT_LEASE_S, Lapse, read_lease_s
+from headgate.capacity.api.lease import DEFAULT_LEASE_S, Lapse, read_lease_s
 from headgate.capacity.cache.gang import Gang
 from headgate.capacity.cache.pod_record import PROMISED, AllocationState, PodRecord
 from headgate.capacity.grants.queue_cache import QueueCache
@@ -120,9 +120,9 @@ class PromiseLeases:
             if record is None or record.lapse is None or not record.is_lapsed:
                 self._retries.discard(uid)
             else:
-                # A pod in another clock's future waits no longer than the longest back-off.
-                wait_s = min(record.lapse.retry_s - time_of_day_s, BACKOFF.max_s)
-                self._retries.put(uid, now_s + wait_s)
+                if record.lapse.at_s > time_of_day_s:
+                    cache.correct_lapse(record, time_of_day_s)
+                self._retries.put(uid, now_s + record.lapse.retry_s - time_of_day_s)
         for key in changed_gangs:
             gang = cache.gangs.get(key)
             for record in () if gang is None else gang.members.values():
