@@ -55,7 +55,8 @@ def until_failed(cluster: QueueCluster, name: str) -> None:
 
 def test_a_pod_that_fits_no_node_is_hidden_and_the_next_one_runs(cluster: QueueCluster) -> None:
     queue = cluster.queue("1", {LEASE: "2s"})
-    cluster.pod("stuck", queue, wants="nowhere")
+    cluster.priority_class("soon", 0, **{LEASE: "soon"})
+    cluster.pod("stuck", queue, wants="nowhere", priorityClassName="soon")
     until_failed(cluster, "stuck")
     cluster.pod("next", queue)
     cluster.until_bound("next")
@@ -68,6 +69,7 @@ def test_a_pod_that_fits_no_node_is_hidden_and_the_next_one_runs(cluster: QueueC
     explained = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     assert "ReservationLapsed" in explained
     assert "it asks its queue again at" in explained
+    assert f"  PriorityClass soon: metadata.annotations[{LEASE}]: 'soon' is neither" in explained
 
 
 def test_an_event_of_an_autoscaler_holds_a_promise(cluster: QueueCluster) -> None:

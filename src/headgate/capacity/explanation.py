@@ -311,7 +311,7 @@ def _rejection_hold(reason: str, message: str) -> tuple[PodHold, str] | None:
         return None
     plugin, text = found
     step = f"what plugin {plugin} waits for has to happen"
-    if reason == conditions.SCHEDULER_ERROR:
+    if reason == conditions.SCHEDULER_ERROR or conditions.is_plugin_error(message):
         step = f"it is retried automatically; if plugin {plugin} keeps failing, fix the plugin or change the pod"
         text = message  # with the extension point
     return PodHold("plugin", plugin, text, why=reason), step

@@ -38,13 +38,25 @@ _PRE_ENQUEUE_PREFIX: Final = f'{_PRE_ENQUEUE} plugin "'
 _NO_REASON: Final = "no reason given"
 # For extension points after PreEnqueue: the form of plugin_message, and of an error ('running PreFilter plugin "Name":
 # ...').
+_RUNNING: Final = "running "
 _PLUGIN_MESSAGE: Final = re.compile(r'(?:running )?(?:\w+ )?plugin "([^"]+)"(?: \(\w+\))?: (.*)', re.DOTALL)
 _TIMES: Final = ("lastTransitionTime", "lastUpdateTime", "lastHeartbeatTime")
 
 
 def plugin_message(plugin: str, reason: str, point: str = _PRE_ENQUEUE) -> str:
-    """The message of ``PodScheduled`` for a pod that a plugin rejects or delays, or for which the plugin fails."""
+    """The message of ``PodScheduled`` for a pod that a plugin rejects or delays, or for which a PreEnqueue plugin
+    fails."""
     return f'{point} plugin "{plugin}": {reason or _NO_REASON}'
+
+
+def plugin_error_message(plugin: str, error: str, point: str) -> str:
+    """The message of ``PodScheduled`` for a pod for which a plugin of another extension point fails."""
+    return _RUNNING + plugin_message(plugin, error, point)
+
+
+def is_plugin_error(message: str) -> bool:
+    """Whether the message says that a plugin failed; the reason of the condition may be that of a waiting pod."""
+    return message.startswith(_RUNNING) and parse_plugin_message(message) is not None
 
 
 def parse_pre_enqueue_message(reason: str, message: str) -> tuple[str, str] | None:

@@ -347,6 +347,17 @@ def test_a_plugin_that_holds_a_pod_after_scheduling_is_named(reason: str, messag
     assert explanation.next == ("what plugin Zoo waits for has to happen",)
 
 
+@pytest.mark.parametrize("reason", ["SchedulingGated", "WaitingForQueue"])
+def test_a_queue_plugin_that_fails_waits_for_nothing(reason: str) -> None:
+    message = 'running QueueAdmission plugin "Zoo": RuntimeError: boom'
+    explanation = explained(None, a_pod("p", condition={"reason": reason, "message": message}))
+    (hold,) = explanation.holds
+    assert (hold.kind, hold.name, hold.text) == ("plugin", "Zoo", message)
+    assert explanation.next == (
+        "it is retried automatically; if plugin Zoo keeps failing, fix the plugin or change the pod",
+    )
+
+
 @pytest.mark.parametrize("message", ['running PreFilter plugin "Zoo": no', 'running plugin "Zoo" (permit): no'])
 def test_a_plugin_that_fails_at_a_later_point_is_named(message: str) -> None:
     explanation = explained(None, a_pod("p", condition={"reason": "SchedulerError", "message": message}))

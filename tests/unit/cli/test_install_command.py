@@ -178,6 +178,7 @@ def test_metrics_over_tls_that_the_probes_do_not_know_of_are_refused(tmp_path: P
         ("--max-wait-for-terminating-pods, soon", "'soon' is no time above zero"),
         ("--trusted-user", "requires an argument"),
         ("gate-all-pods", "an option begins with --"),
+        ("--", "takes no arguments"),
         ("--components=quota", "set components in place of it"),
         ("--webhook-url=https://10.0.0.1", "through its Service"),
         ("--help", "the pods would print it and end"),

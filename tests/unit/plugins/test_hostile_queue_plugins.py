@@ -163,7 +163,7 @@ def test_an_invalid_rejection_holds_one_unit(method: str, rejection: Callable[[]
 @pytest.mark.parametrize("key", WRONG_KEYS.values(), ids=WRONG_KEYS)
 def test_an_invalid_sort_key_holds_one_unit(key: Callable[..., Any]) -> None:
     message = others_are_bound_and_it_is_told(tried(a_plugin(unit_order_key=key)))
-    assert message.startswith(f'QueueOrder plugin "{NAME}": InvalidPluginResult: returned')
+    assert message.startswith(f'running QueueOrder plugin "{NAME}": InvalidPluginResult: returned')
 
 
 def test_sort_keys_of_different_types_are_comparable() -> None:
@@ -348,7 +348,7 @@ def test_a_call_that_takes_too_long_holds_the_unit_and_reserves_nothing(
     first.name = "First"
     runner, metrics = runner_with(first, slow, watch=watch)
     reason = runner.admit(one_unit("a"), 0.0, 0.0)
-    assert reason == f'{point} plugin "Slow": TimeoutError: {method} took 1.5 s, and may take 1 s'
+    assert reason == f'running {point} plugin "Slow": TimeoutError: {method} took 1.5 s, and may take 1 s'
     assert slow.calls == calls
     assert first.calls.count("reserve_unit") == first.calls.count("release_pod")
     assert runner.is_error("uid-default-a")
@@ -363,7 +363,9 @@ def test_a_sort_key_that_takes_too_long_holds_the_unit() -> None:
     slow = Slow(watch, unit_order_key=2.0)
     runner, _ = runner_with(slow, watch=watch)
     runner.order_keys(one_unit("a"))
-    assert runner.admit(one_unit("a"), 0.0, 0.0).startswith('QueueOrder plugin "Slow": TimeoutError: unit_order_key')
+    assert runner.admit(one_unit("a"), 0.0, 0.0).startswith(
+        'running QueueOrder plugin "Slow": TimeoutError: unit_order_key'
+    )
     assert runner.next_deadline_s() == 300.0
     slow.took_s = {}
     assert runner.ended_holds(300.0) == ["uid-default-a"]

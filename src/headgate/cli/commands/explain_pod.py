@@ -9,7 +9,7 @@ import msgspec
 
 from headgate.capacity.api.ignored_annotations import find_ignored_lease
 from headgate.capacity.explanation import WAITS_FOR, PodExplanation, PodGate, PodHold, explain
-from headgate.capacity.names import GATE, STAMP
+from headgate.capacity.names import GATE, LAPSED, STAMP
 from headgate.cli.options.cluster_access import connect, perform
 from headgate.client.gated_pods import find_setter
 from headgate.client.kubeconfig import RESTConfig
@@ -46,7 +46,7 @@ async def explain_pod(
         if isinstance(pod, ListRefused):
             return pod
         gates = [_gate(pod, each) for each in gate_names(pod)]
-        read = read_pod(pod, ShapeTable(), (STAMP,))
+        read = read_pod(pod, ShapeTable(), (STAMP, LAPSED))
         if isinstance(read, str):
             return ListRefused(read)
         requests = read.shape.requests
@@ -64,7 +64,7 @@ async def explain_pod(
         queues = await perform(transport, inspect_queues(served, gated, time.time()))
         ignored = [*queue_remarks(queues, queues.queues.queue_of(read.uid))]
         class_name = (pod.get("spec") or {}).get("priorityClassName") or ""
-        if class_name and read.annotations.get(STAMP):
+        if class_name and (read.annotations.get(STAMP) or read.annotations.get(LAPSED)):
             ignored += await perform(transport, read_priority_class(class_name, queues))
         explanation = explain(pod, None if queues.is_incomplete else queues.queues, requests, gates, with_queues)
         explanation = msgspec.structs.replace(explanation, ignored=(*explanation.ignored, *ignored))

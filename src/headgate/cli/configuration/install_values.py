@@ -33,6 +33,7 @@ _MAX_SHUTDOWN_DELAY_S: Final = GRACE_S - 5
 _SHUTDOWN_DELAY: Final = "--shutdown-delay"
 _TOO_LATE: Final = f"must be at most {_MAX_SHUTDOWN_DELAY_S}s: the pods are killed {GRACE_S} s after SIGTERM"
 _ACCOUNT: Final = "the pods use their ServiceAccount, which has the rights; remove it"
+_END_OF_OPTIONS: Final = "--"
 _ELECTION: Final = "during an update two pods run at the same time, and one of them must lead; remove it"
 _SERVICE: Final = "API servers reach the webhooks of an installation through its Service; remove it"
 CERTIFICATE_WITHOUT_TLS: Final = (
@@ -159,6 +160,10 @@ def _argument_errors(arguments: Sequence[str], run: click.Command) -> FieldError
         name = getattr(error, "option_name", "") or ""
         return [invalid(_place(arguments, [name]), _shown(arguments, [name]), error.format_message())]
     errors = [invalid(_place(arguments, [each]), each, "an option begins with --") for each in rest]
+    if _END_OF_OPTIONS in arguments:
+        errors.append(
+            invalid(_place(arguments, [_END_OF_OPTIONS]), _END_OF_OPTIONS, "`headgate run` takes no arguments")
+        )
     for parameter in run.get_params(context):
         if parameter.name not in given:
             continue

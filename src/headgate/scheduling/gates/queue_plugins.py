@@ -317,7 +317,8 @@ def _subject(view: QueueUnit) -> str:
 
 
 def _text(rejection: Rejection, point: str) -> str:
-    return conditions.plugin_message(rejection.plugin, rejection.reason, point)
+    write = conditions.plugin_error_message if isinstance(rejection, ErrorRejection) else conditions.plugin_message
+    return write(rejection.plugin, rejection.reason, point)
 
 
 def _are_same(before: Sequence[PodInfo], after: Sequence[PodInfo]) -> bool:
