@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 from pathlib import Path
 from typing import Final, Literal
@@ -11,9 +12,12 @@ import click
 import msgspec
 
 from headgate.cli.embedded.autoscalers import MAKERS
-from headgate.cli.embedded.cluster import run
 from headgate.cli.embedded.cluster_options import COMPONENTS, ClusterOptions, StartupError
 from headgate.cli.embedded.credentials import AccessOptions
+from headgate.cli.embedded.launcher import LaunchFailed, launch
+from headgate.cli.embedded.process_record import ProcessRecord, read_record
+from headgate.cli.embedded.start_report import StartReport, send_report
+from headgate.cli.options.data_folder import DATA
 from headgate.cli.options.feature_gates import feature_gates_option
 from headgate.cli.options.gate_options import gated_events_option, gating_options, groups_option, waiting_option
 from headgate.cli.options.job_options import job_options
@@ -22,15 +26,27 @@ from headgate.cli.wiring.event_loop import loop_factory
 from headgate.cli.wiring.metrics import metrics_option
 from headgate.jobs.settings import JobSettings
 from headgate.kube.feature_gates import FeatureGates
+from headgate.store.io.database_file import StoreError, lock_owner
 
 _DEFAULT_LISTEN: Final = "127.0.0.1:6443"
+_ARGUMENTS: Final = "headgate.up.arguments"
+_DETACH: Final = "--detach"
+_INTERRUPTED: Final = 130
 
 
-@click.command(short_help="Start a cluster in this process; kubectl works with it.")
+class _UpCommand(click.Command):
+    """Keeps the arguments as they were given: ``--detach`` starts another process with them."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[_ARGUMENTS] = tuple(args)
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=_UpCommand, short_help="Start a cluster in this process; kubectl works with it.")
 @click.option(
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
-    default=Path(".headgate"),
+    default=DATA,
     show_default=True,
     help="The folder that holds everything: objects, certificates, kubeconfig.",
 )
@@ -153,6 +169,14 @@ _DEFAULT_LISTEN: Final = "127.0.0.1:6443"
     show_default=True,
     help="How much of a write is recorded. The content of Secrets and tokens is never recorded.",
 )
+@click.option(
+    _DETACH,
+    is_flag=True,
+    help="Start the cluster in the background, and return when it is ready. Its log is headgate.log in the data"
+    " folder. `headgate down` stops it.",
+)
+@click.option("--notify-fd", type=int, default=None, hidden=True)
+@click.option("--stop-fd", type=int, default=None, hidden=True)
 @log_options
 def command(
     data: Path,
@@ -181,6 +205,9 @@ def command(
     client_ca: Path | None,
     audit_log: Path | None,
     audit_level: Literal["None", "Metadata", "Request", "RequestResponse"],
+    detach: bool,
+    notify_fd: int | None,
+    stop_fd: int | None,
 ) -> None:
     """Start a cluster in this process: a Kubernetes API that kubectl works with, and simulated nodes.
 
@@ -191,6 +218,7 @@ def command(
       headgate up --nodes 10 --node-resource nvidia.com/gpu=4
       export KUBECONFIG=.headgate/kubeconfig
       kubectl get nodes
+      headgate up --detach       in the background; headgate down stops it
     """
     options = ClusterOptions.parse(
         data=data,
@@ -222,9 +250,53 @@ def command(
     )
     if isinstance(options, str):
         raise click.UsageError(options)
+    if detach:
+        _start_in_background(options)
+        return
+    from headgate.cli.embedded.cluster import run  # it takes a second to import, which --detach does not need
+
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(run(options, click.echo))
+            runner.run(run(options, click.echo, lambda report: send_report(notify_fd, report), stop_fd))
     except StartupError as problem:
+        send_report(notify_fd, StartReport(problem=str(problem)))
         click.echo(f"headgate up: {problem}", err=True)
         sys.exit(1)
+
+
+def _start_in_background(options: ClusterOptions) -> None:
+    context = click.get_current_context()
+    arguments = [each for each in context.meta[_ARGUMENTS] if each != _DETACH]
+    for name, value in context.ensure_object(dict).items():  # options before the name of the command
+        arguments += [f"--{name.replace('_', '-')}", value]
+    try:
+        _raise_if_served(options.data)
+        launched = launch(arguments, options.data)
+    except LaunchFailed as problem:
+        click.echo(f"headgate up: {problem}", err=True)
+        sys.exit(problem.exit_code)
+    except KeyboardInterrupt:
+        click.echo("headgate up: interrupted; the server was stopped again", err=True)
+        sys.exit(_INTERRUPTED)
+    data = shlex.quote(str(options.data))
+    click.echo(f"headgate serves the Kubernetes API at {launched.report.url} (process {launched.process.pid})")
+    click.echo(f"  kubeconfig  {launched.report.kubeconfig}")
+    click.echo(f"  log         {launched.log}")
+    click.echo(f"  use it      export KUBECONFIG={shlex.quote(launched.report.kubeconfig)}")
+    click.echo(f"  stop it     headgate down{'' if options.data == DATA else f' --data {data}'}")
+    launched.process.returncode = 0  # it outlives this process
+
+
+def _raise_if_served(data: Path) -> None:
+    try:
+        owner = lock_owner(data)
+    except StoreError as problem:
+        raise LaunchFailed(str(problem)) from problem
+    if owner is None:
+        return
+    record = read_record(data)
+    where = f" at {record.url}" if isinstance(record, ProcessRecord) and record.url else ""
+    raise LaunchFailed(
+        f"process {owner} serves the data folder {data} already{where}: use its kubeconfig, stop it with"
+        f" `headgate down --data {data}`, or choose another folder with --data"
+    )

@@ -10,12 +10,15 @@ import asyncio
 import contextlib
 import errno
 import gc
+import logging
 import signal
 import socket
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
+
+import msgspec
 
 import headgate
 from headgate.apiserver.discovery.documents import KUBERNETES_VERSION
@@ -23,7 +26,9 @@ from headgate.apiserver.io.certificate_files import FileProblem
 from headgate.cli.embedded import components
 from headgate.cli.embedded.cluster_options import ClusterOptions, StartupError
 from headgate.cli.embedded.kubeconfig import write_kubeconfig
+from headgate.cli.embedded.process_record import FILE_NAME, own_record, remove_record, write_record
 from headgate.cli.embedded.server import PrintLine, RunningServer, serve
+from headgate.cli.embedded.start_report import StartReport, stop_at_end_of
 from headgate.cli.options.cluster_access import perform
 from headgate.cli.wiring.metrics import serve_metrics_and_health
 from headgate.client.pager import ListRefused, ListResponse, list_all
@@ -32,9 +37,11 @@ from headgate.http.transport import Transport
 from headgate.kube import conditions
 from headgate.kube.api_resources import NODES
 from headgate.kube.serializer import wire_json
+from headgate.nodes.io.node_clock import NodeClock
 from headgate.store import Store
 
 Wire = Mapping[str, Any]
+_log: Final = logging.getLogger(__name__)
 _decode: Final = wire_json.WireDecoder(ListResponse[dict[str, Any]]).decode
 
 
@@ -79,21 +86,45 @@ _SWITCH_INTERVAL_S: Final = 0.001
 would then wait up to 5 ms to get it back, several times per short request."""
 
 
-async def run(options: ClusterOptions, print_line: PrintLine) -> None:
-    """Runs until SIGINT or SIGTERM."""
+class RunningCluster(msgspec.Struct, frozen=True):
+    """``url``: the address of its API server."""
+
+    url: str
+    node_clock: NodeClock
+
+
+async def run(
+    options: ClusterOptions,
+    print_line: PrintLine,
+    report: Callable[[StartReport], None] = lambda report: None,
+    stop_descriptor: int | None = None,
+) -> None:
+    """Runs until SIGINT or SIGTERM, or until the other end of the pipe ``stop_descriptor`` is closed. ``report`` is
+    called when the server is ready."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
+    stop_at_end_of(stop_descriptor, stop.set)
+    async with running_cluster(options, print_line) as cluster:
+        gc.freeze()  # tables and objects are never freed; scanning them for garbage would delay requests
+        sys.setswitchinterval(_SWITCH_INTERVAL_S)
+        print_line("ready")
+        report(StartReport(cluster.url, str(options.kubeconfig.absolute())))
+        await stop.wait()
+        print_line("stopping")
+    print_line("stopped; everything is kept in " + str(options.data))
+
+
+@contextlib.asynccontextmanager
+async def running_cluster(options: ClusterOptions, print_line: PrintLine) -> AsyncIterator[RunningCluster]:
+    """A cluster in this event loop until the end of the context. Raises ``StartupError``."""
     sock = _bind(options)
     try:
-        async with _cluster(options, sock, print_line):
-            print_line("ready")
-            await stop.wait()
-            print_line("stopping")
+        async with _cluster(options, sock, print_line) as cluster:
+            yield cluster
     finally:
         sock.close()
-    print_line("stopped; everything is kept in " + str(options.data))
 
 
 def _bind(options: ClusterOptions) -> socket.socket:
@@ -109,11 +140,14 @@ def _bind(options: ClusterOptions) -> socket.socket:
 
 
 @contextlib.asynccontextmanager
-async def _cluster(options: ClusterOptions, sock: socket.socket, print_line: PrintLine) -> AsyncIterator[None]:
+async def _cluster(
+    options: ClusterOptions, sock: socket.socket, print_line: PrintLine
+) -> AsyncIterator[RunningCluster]:
     port = sock.getsockname()[1]
     url = f"https://[{options.host}]:{port}" if ":" in options.host else f"https://{options.host}:{port}"
     async with contextlib.AsyncExitStack() as stack:
         served = await serve(options, sock, print_line, stack)
+        _keep_record(options, url, stack)
         await components.start(options, served, stack)
         metrics = await _serve_metrics(options, served, stack)
         authority = served.certificates.ca.read_bytes()
@@ -126,9 +160,17 @@ async def _cluster(options: ClusterOptions, sock: socket.socket, print_line: Pri
         if "nodes" in options.components:
             nodes = await nodes_line(served.client("headgate-up"), options.node_count, options.node_resources)
         _print_summary(options, url, metrics, nodes, served.store, print_line)
-        gc.freeze()  # tables and objects are never freed; scanning them for garbage would delay requests
-        sys.setswitchinterval(_SWITCH_INTERVAL_S)
-        yield
+        yield RunningCluster(url, served.node_clock)
+
+
+def _keep_record(options: ClusterOptions, url: str, stack: contextlib.AsyncExitStack) -> None:
+    """``headgate down`` needs the record, and the server does not: it runs also on a full disk."""
+    try:
+        write_record(options.data, own_record(url, options.kubeconfig))
+    except OSError as problem:
+        _log.warning("%s cannot be written: %s; `headgate down` will not find this server", FILE_NAME, problem.strerror)
+        remove_record(options.data)
+    stack.callback(remove_record, options.data)
 
 
 async def _serve_metrics(options: ClusterOptions, served: RunningServer, stack: contextlib.AsyncExitStack) -> str:

@@ -70,7 +70,8 @@ async def _start_nodes(options: ClusterOptions, served: RunningServer, stack: co
     # A node lifecycle controller, Headgate's or another one, sets the taints and expects heartbeats.
     heartbeat_s = min(_HEARTBEAT_S, options.node_lifecycle.grace_s / 2.5)
     hollow_options = HollowOptions(resources=resources, controller_manager=True, heartbeat_s=heartbeat_s)
-    runner = HollowKubeletRunner(HollowKubelets(hollow_options, nodes), served.client("headgate-nodes"))
+    kubelets = HollowKubelets(hollow_options, nodes)
+    runner = HollowKubeletRunner(kubelets, served.client("headgate-nodes"), node_clock=served.node_clock)
     run_in_background(stack, runner.run())
     # The first command of a user should find nodes. Very many nodes report later.
     with contextlib.suppress(TimeoutError):

@@ -61,6 +61,7 @@ from headgate.http.server_tls import TLSFiles
 from headgate.http.transport import HTTPRequest, HTTPResponse, Transport
 from headgate.kube import timestamps
 from headgate.kube.schema import Schemas
+from headgate.nodes.io.node_clock import NodeClock
 from headgate.quota.kinds.conversion import convert
 from headgate.quota.names import GROUP
 from headgate.store import Store
@@ -104,6 +105,7 @@ class RunningServer(msgspec.Struct, frozen=True):
     health: HealthChecks
     metrics: ProcessMetrics = msgspec.field(default_factory=ProcessMetrics)
     """The metrics of the components."""
+    node_clock: NodeClock = msgspec.field(default_factory=NodeClock)
 
     def client(self, name: str) -> Transport:
         """A client in this process with all permissions; ``name`` is its field manager."""

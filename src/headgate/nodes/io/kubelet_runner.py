@@ -25,6 +25,7 @@ from headgate.nodes.clock import FollowingClock
 from headgate.nodes.effect_requests import create_lease, request_for
 from headgate.nodes.effects import Effect
 from headgate.nodes.hollow_kubelets import HollowKubelets
+from headgate.nodes.io.node_clock import NodeClock
 
 Object = dict[str, Any]
 
@@ -45,6 +46,7 @@ class HollowKubeletRunner:
         *,
         writers: int = _WRITERS,
         wall: Callable[[], float] = time.time,
+        node_clock: NodeClock | None = None,
     ) -> None:
         self._kubelets = kubelets
         self._transport = transport
@@ -53,6 +55,8 @@ class HollowKubeletRunner:
         self._ready: asyncio.Queue[str] = asyncio.Queue()
         self._deadline_changed = asyncio.Event()  # the next deadline may have changed
         self._wall = wall
+        self._node_clock = node_clock or NodeClock()
+        self._node_clock.subscribe(self._deadline_changed.set)
         self.reported: Final = asyncio.Event()
         """Set when every initial node has been seen with its Ready condition."""
 
@@ -134,7 +138,7 @@ class HollowKubeletRunner:
                     await self._deadline_changed.wait()
 
     def _now_s(self) -> float:
-        return self._clock.now_s()
+        return self._clock.now_s() + self._node_clock.ahead_s
 
     def _clock_moved(self, by_s: float) -> None:
         _log.debug("hollow nodes: the clock was set by %.3f s", by_s)

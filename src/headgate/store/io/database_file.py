@@ -128,16 +128,28 @@ def _write_owner(lock: int) -> None:
 def is_served(folder: Path) -> bool:
     """Whether a process has locked the folder."""
     try:
-        lock = os.open(folder / LOCK, os.O_RDWR)
-    except OSError:
+        return lock_owner(folder) is not None
+    except StoreError:
         return False
+
+
+def lock_owner(folder: Path) -> str | None:
+    """The id of the process that has locked the folder, as far as it is known; None if the folder is not locked. Raises
+    ``StoreError`` if that cannot be found out."""
+    path = folder / LOCK
+    try:
+        lock = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreError(f"{path} cannot be opened: {error.strerror}; use the account that runs the server") from error
     try:
         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return True
+        return os.read(lock, 32).decode(errors="replace").strip() or "unknown"
     finally:
         os.close(lock)
-    return False
+    return None
 
 
 def connect(path: Path, new_head: LogHead | None = None) -> sqlite3.Connection:
