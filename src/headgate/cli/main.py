@@ -14,20 +14,9 @@ from headgate.cli.options.log_options import log_options, set_up_from
 _COMMANDS: Final = {
     name: f"headgate.cli.commands.{name.replace('-', '_')}"
     for name in (
-        *("annotations", "audit", "backup", "check", "config", "demo", "down", "explain", "gates", "hold"),
-        *(
-            "install",
-            "install-crds",
-            "queues",
-            "record",
-            "restore",
-            "resume",
-            "run",
-            "simulate",
-            "uninstall",
-            "up",
-            "workloads",
-        ),
+        *("annotations", "audit", "backup", "check", "config", "demo", "down", "explain", "gates", "hold", "install"),
+        *("install-crds", "nodes", "queues", "record", "restore", "resume", "run", "simulate", "uninstall", "up"),
+        *("workloads",),
     )
 }
 
@@ -59,7 +48,8 @@ def main() -> None:
     \b
     No cluster?   headgate up            starts one in this process; kubectl works with it
                   headgate up --detach   starts it in the background; headgate down stops it
-    Its nodes     headgate annotations   prints the annotations that control simulated nodes and pods
+    Its nodes     headgate nodes fail NAME   see also nodes add, remove, recover, label
+                  headgate annotations   prints the annotations that control simulated nodes and pods
     Curious?      headgate demo autoscaler   shows what gates change, in half a minute
     Planning?     headgate simulate      runs a trace of jobs on a virtual clock; see docs/simulate.md
     A cluster?    headgate install       installs Headgate there; headgate uninstall removes it

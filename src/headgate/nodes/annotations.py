@@ -49,6 +49,7 @@ SUPPORTED_ANNOTATIONS: Final = (
     ),
     SupportedAnnotation(f"{PREFIX}boot-after", "node", "20s", "how long it takes to become Ready"),
     SupportedAnnotation(f"{PREFIX}boot-never", "node", "true", "true if it never becomes Ready"),
+    SupportedAnnotation(f"{PREFIX}not-ready", "node", "true", "true while its kubelet reports that it is not ready"),
     SupportedAnnotation(f"{PREFIX}not-ready-every", "node", "5m", "how long it stays Ready before it turns NotReady"),
     SupportedAnnotation(f"{PREFIX}not-ready-for", "node", "30s", "how long it then stays NotReady"),
     SupportedAnnotation(

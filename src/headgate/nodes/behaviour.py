@@ -41,6 +41,7 @@ class PodBehaviour(msgspec.Struct, frozen=True):
 class NodeBehaviour(msgspec.Struct, frozen=True):
     boot_s: float | None = None
     boot_never: bool = False
+    not_ready: bool = False
     not_ready_every_s: float | None = None
     not_ready_for_s: float | None = None
     silent_s: float | None = None
@@ -82,6 +83,7 @@ def node_behaviour(metadata: Object) -> NodeBehaviour:
     return NodeBehaviour(
         boot_s=requested["boot-after"],
         boot_never=annotations.get(f"{PREFIX}boot-never") == "true",
+        not_ready=annotations.get(f"{PREFIX}not-ready") == "true",
         not_ready_every_s=requested["not-ready-every"],
         not_ready_for_s=requested["not-ready-for"],
         silent_s=requested["silent-after"],
@@ -120,7 +122,7 @@ def _readable(name: str, value: str) -> bool:
         return _run_s(value) is not None
     if name == "exit-code":
         return _exit_code(value) is not None
-    if name == "boot-never":
+    if name in ("boot-never", "not-ready"):
         return value in ("true", "false")
     if name == "late-resources":
         return _resources(value) is not None

@@ -75,12 +75,15 @@ class HollowNodes:
             return
         was_hollow, was_observed, was_tainted = node.hollow, node.observed, node.tainted
         was_silent_s, was_allocatable = node.behaviour.silent_s, node.allocatable
+        was_not_ready = node.behaviour.not_ready
         self._update(node, observed)
         if node.hollow != was_hollow:
             self._cancel_timers(node)
             node.booted_s = None
             self._begin(node, now_s)
             self._node_changed(node.name, now_s)
+        elif node.alive and node.behaviour.not_ready != was_not_ready:
+            self._set_ready(node, ready=was_not_ready, now_s=now_s)
         elif node.alive:  # a write for each earlier change was already emitted
             if node.observed != was_observed:
                 self._correct_status(node, now_s)
@@ -97,7 +100,7 @@ class HollowNodes:
         elif node.silent and was_silent_s is not None and node.behaviour.silent_s is None:
             node.silent = False
             self._set_timers(node, now_s)
-            self._set_ready(node, ready=True, now_s=now_s)
+            self._set_ready(node, ready=not node.behaviour.not_ready, now_s=now_s)
 
     def removed(self, name: str, uid: str, now_s: float) -> None:
         node = self._nodes.get(name)
@@ -138,6 +141,8 @@ class HollowNodes:
             node.booted_s, node.ready, node.changed_s = node.observed_since_s, True, node.observed_since_s
             node.clock_offset_s = 0.0
             self._set_timers(node, now_s)
+            if node.behaviour.not_ready:
+                self._set_ready(node, ready=False, now_s=now_s)
             self._update_taint(node)
         elif not node.behaviour.boot_never:
             wait_s = self._options.boot_s if node.behaviour.boot_s is None else node.behaviour.boot_s
@@ -146,7 +151,7 @@ class HollowNodes:
     def _boot(self, node: HollowNode, now_s: float) -> None:
         node.booted_s, node.clock_offset_s = now_s, 0.0
         self._set_timers(node, now_s)
-        self._set_ready(node, ready=True, now_s=now_s)
+        self._set_ready(node, ready=not node.behaviour.not_ready, now_s=now_s)
 
     def _set_timers(self, node: HollowNode, now_s: float) -> None:
         """Sets the timers of a node that has booted."""
@@ -173,7 +178,7 @@ class HollowNodes:
         self._node_changed(node.name, now_s)
 
     def _flap(self, node: HollowNode, now_s: float) -> None:
-        self._set_ready(node, ready=not node.ready, now_s=now_s)
+        self._set_ready(node, ready=not node.ready and not node.behaviour.not_ready, now_s=now_s)
         wait_s = node.behaviour.not_ready_every_s if node.ready else node.behaviour.not_ready_for_s
         if wait_s is not None:
             self._timers.set(("flap", node.name), now_s + wait_s)

@@ -6,8 +6,9 @@ Pure: returns API objects, and ``nodes/hollow_kubelets.py`` requests their creat
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import IPv4Network
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -35,10 +36,32 @@ class NodeTemplate(msgspec.Struct, frozen=True):
 def make_nodes(count: int, template: NodeTemplate) -> list[Object]:
     if not 0 <= count <= MAX_NODES:
         raise ValueError(f"{count} nodes cannot be created; the maximum is {MAX_NODES}")
-    return [_node(index, template) for index in range(count)]
+    return [_node(index, index, template) for index in range(count)]
 
 
-def _node(index: int, template: NodeTemplate) -> Object:
+def make_more_nodes(count: int, template: NodeTemplate, existing: Iterable[Object]) -> list[Object]:
+    """Nodes for a cluster that has some: their numbers go on after the highest one with this prefix, and they have pod
+    CIDRs that no node has."""
+    numbers, networks = [0], set()
+    for node in existing:
+        name, spec = node["metadata"]["name"], node.get("spec") or {}
+        number = name.removeprefix(template.prefix)
+        if name != number and number.isascii() and number.isdecimal():
+            numbers.append(int(number))
+        networks.add(spec.get("podCIDR", ""))
+    first = max(numbers)
+    free = (index for index in range(MAX_NODES) if _pod_cidr(index) not in networks)
+    made = [_node(first + offset, index, template) for offset, index in enumerate(islice(free, count))]
+    if len(made) < count:
+        raise ValueError(f"{count} more nodes cannot be created; the maximum of a cluster is {MAX_NODES}")
+    return made
+
+
+def _pod_cidr(index: int) -> str:
+    return str(IPv4Network((int(POD_NETWORK.network_address) + (index << (32 - _NODE_BITS)), _NODE_BITS)))
+
+
+def _node(index: int, network: int, template: NodeTemplate) -> Object:
     name = f"{template.prefix}{index + 1:04}"
     labels = {
         "kubernetes.io/hostname": name,
@@ -50,8 +73,7 @@ def _node(index: int, template: NodeTemplate) -> Object:
     }
     if template.zones:
         labels["topology.kubernetes.io/zone"] = template.zones[index % len(template.zones)]
-    base = int(POD_NETWORK.network_address) + (index << (32 - _NODE_BITS))
-    cidr = str(IPv4Network((base, _NODE_BITS)))
+    cidr = _pod_cidr(network)
     return {
         "apiVersion": "v1",
         "kind": "Node",

@@ -26,7 +26,7 @@ from headgate.client.io.credentials import find_rest_config
 from headgate.client.io.http_transport import HTTPTransport
 from headgate.http.transport import HTTPRequest, HTTPResponse, Transport
 from headgate.kube.feature_gates import contradiction, parse_feature_gates
-from headgate.nodes.node_template import NodeTemplate, make_nodes
+from headgate.nodes.node_template import NodeTemplate, make_more_nodes
 from headgate.testing.client import ClusterClient
 from headgate.testing.loop_thread import LoopThread
 
@@ -152,7 +152,6 @@ class EmbeddedCluster:
         """Creates simulated nodes and returns their names. They become Ready a moment later. ``annotations``: see
         docs/simulated-nodes.md."""
         client = self.client
-        first = sum(each["metadata"]["name"].startswith(prefix) for each in client.list("Node"))
         template = NodeTemplate(
             resources={"pods": "110", **self._node_resources, **(resources or {})},
             labels=labels or {},
@@ -161,9 +160,8 @@ class EmbeddedCluster:
             zones=zones,
             prefix=prefix,
         )
-        made = make_nodes(first + count, template)[first:]
+        made = make_more_nodes(count, template, client.list("Node"))
         for node in made:
-            del node["spec"]["podCIDR"], node["spec"]["podCIDRs"]  # they are those of the first nodes
             client.create(node)
         return [node["metadata"]["name"] for node in made]
 

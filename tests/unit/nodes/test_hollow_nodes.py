@@ -9,7 +9,7 @@ import pytest
 from headgate.kube.timestamps import format_time
 from headgate.nodes.effects import CreateNode, DeleteNode, PatchNodeStatus, PatchNodeTaints, RenewLease
 from headgate.nodes.hollow_kubelets import HollowKubelets
-from headgate.nodes.node_template import NodeTemplate, make_nodes
+from headgate.nodes.node_template import MAX_NODES, NodeTemplate, make_more_nodes, make_nodes
 from headgate.nodes.options import HollowOptions
 from unit.nodes.fake_cluster import T0, FakeCluster, a_node, a_pod
 
@@ -123,6 +123,49 @@ def test_a_silent_node_speaks_again_when_it_is_let_and_says_of_its_pods_that_the
     cluster.effects_done.clear()
     cluster.advance(60)
     assert any(isinstance(effect, RenewLease) for effect in cluster.effects_done)
+
+
+def test_a_node_is_not_ready_while_its_annotation_says_so() -> None:
+    cluster = FakeCluster(HollowOptions(controller_manager=True)).start().add(a_node())
+    assert cluster.ready() == "True"
+    cluster.nodes["n"]["metadata"]["annotations"]["headgate.dev/not-ready"] = "true"
+    cluster.edit(cluster.nodes["n"])
+    assert cluster.ready() == "False"
+    cluster.advance(600)
+    assert cluster.ready() == "False"
+    del cluster.nodes["n"]["metadata"]["annotations"]["headgate.dev/not-ready"]
+    cluster.edit(cluster.nodes["n"])
+    assert cluster.ready() == "True"
+
+
+def test_a_node_that_is_to_fail_does_not_become_ready_when_it_boots_or_speaks_again() -> None:
+    cluster = FakeCluster(HollowOptions(controller_manager=True)).start()
+    cluster.add(a_node(not_ready="true", boot_after="10s", silent_after="30s")).advance(20)
+    assert cluster.ready() == "False"
+    cluster.advance(60)
+    del cluster.nodes["n"]["metadata"]["annotations"]["headgate.dev/silent-after"]
+    cluster.edit(cluster.nodes["n"])
+    assert cluster.ready() == "False"
+
+
+def test_a_new_process_goes_on_with_a_node_that_is_to_fail() -> None:
+    first = FakeCluster(HollowOptions(controller_manager=True)).start().add(a_node())
+    node = first.nodes["n"]
+    node["metadata"]["annotations"]["headgate.dev/not-ready"] = "true"
+    again = FakeCluster(HollowOptions(controller_manager=True)).start().add(node)
+    assert again.ready() == "False"
+
+
+def test_more_nodes_get_the_next_numbers_and_networks_that_are_free() -> None:
+    existing = make_nodes(3, NodeTemplate())
+    del existing[0]
+    made = make_more_nodes(2, NodeTemplate(), existing)
+    assert [each["metadata"]["name"] for each in made] == ["node-0004", "node-0005"]
+    assert [each["spec"]["podCIDR"] for each in made] == ["10.128.0.0/24", "10.128.3.0/24"]
+    others = make_more_nodes(1, NodeTemplate(prefix="gpu-"), existing)
+    assert others[0]["metadata"]["name"] == "gpu-0001"
+    with pytest.raises(ValueError, match="the maximum of a cluster"):
+        make_more_nodes(MAX_NODES, NodeTemplate(), existing)
 
 
 def test_a_node_that_gets_the_annotation_later_stops_its_heartbeats_then() -> None:

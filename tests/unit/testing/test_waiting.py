@@ -8,7 +8,7 @@ from headgate.testing import NotInTime, wait_until
 
 
 def test_the_result_of_the_condition_is_returned() -> None:
-    answers = iter((None, [], "found"))
+    answers = iter(("", "", "found"))
     assert wait_until(lambda: next(answers), poll_s=0.0) == "found"
 
 
