@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
-from harness.headgate_cli import headgate
+from headgate.cli.main import main
 from headgate.testing import Cluster, wait_until
 
 REAL_NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "real-1"}}
@@ -31,7 +32,8 @@ def cluster(shared: Cluster) -> Iterator[Cluster]:
 
 
 def nodes(cluster: Cluster, *words: str) -> tuple[int, str, str]:
-    return headgate("nodes", *words, "--kubeconfig", cluster.kubeconfig)
+    done = CliRunner().invoke(main, ["nodes", *words, "--kubeconfig", str(cluster.kubeconfig)])
+    return done.exit_code, done.stdout, done.stderr
 
 
 def ready(cluster: Cluster, name: str) -> str:

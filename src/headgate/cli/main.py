@@ -15,7 +15,19 @@ _COMMANDS: Final = {
     name: f"headgate.cli.commands.{name.replace('-', '_')}"
     for name in (
         *("annotations", "audit", "backup", "check", "config", "demo", "down", "explain", "gates", "hold", "install"),
-        *("install-crds", "nodes", "queues", "record", "restore", "resume", "run", "simulate", "uninstall", "up"),
+        *(
+            "install-crds",
+            "load",
+            "nodes",
+            "queues",
+            "record",
+            "restore",
+            "resume",
+            "run",
+            "simulate",
+            "uninstall",
+            "up",
+        ),
         *("workloads",),
     )
 }

@@ -41,7 +41,7 @@ _PODS: Final = {"pods": "110"}
 _decode: Final = wire_json.WireDecoder(ListResponse[dict[str, Any]]).decode
 
 
-class _Refused(Exception):
+class NodesRefused(Exception):
     """The command cannot do its work; the text says why."""
 
 
@@ -130,12 +130,12 @@ def add_nodes(
     )
 
     async def add(transport: Transport) -> list[str]:
-        existing = await _list_nodes(transport)
-        await _check_simulated(transport, existing)
+        existing = await list_nodes(transport)
+        await check_simulated(transport, existing)
         try:
             made = make_more_nodes(count, template, existing)
         except ValueError as problem:
-            raise _Refused(str(problem)) from problem
+            raise NodesRefused(str(problem)) from problem
         for node in made:
             await _write(transport, "create", write_requests.create(NODES, "", node))
             click.echo(f"node/{node['metadata']['name']} added")
@@ -268,10 +268,10 @@ def _change(
 
     async def change(transport: Transport) -> list[str]:
         problems = []
-        for node in _select(await _list_nodes(transport, selector), names, only_hollow=all_nodes):
+        for node in _select(await list_nodes(transport, selector), names, only_hollow=all_nodes):
             try:
                 await _write(transport, verb, request_for(node))
-            except _Refused as problem:
+            except NodesRefused as problem:
                 problems.append(f"node {node['metadata']['name']}: {problem}")
             else:
                 click.echo(f"node/{node['metadata']['name']} {done}")
@@ -290,21 +290,21 @@ def _select(nodes: Sequence[Object], names: tuple[str, ...], *, only_hollow: boo
     by_name = {each["metadata"]["name"]: each for each in nodes}
     unknown = [each for each in names if each not in by_name]
     if unknown:
-        raise _Refused(f"there is no node {', '.join(unknown)}; nothing was changed")
+        raise NodesRefused(f"there is no node {', '.join(unknown)}; nothing was changed")
     chosen = [by_name[each] for each in dict.fromkeys(names)] if names else list(nodes)
     if not chosen:
-        raise _Refused("no simulated node was selected")
+        raise NodesRefused("no simulated node was selected")
     real = [each["metadata"]["name"] for each in chosen if not is_hollow(each)]
     if real:
-        raise _Refused(
+        raise NodesRefused(
             f"{_some(real)} {'is' if len(real) == 1 else 'are'} not simulated, and nothing was changed. Simulated "
             f"nodes have the label {HOLLOW}=true, or the annotation {KWOK_NODE}=fake"
         )
     return chosen
 
 
-async def _check_simulated(transport: Transport, nodes: Sequence[Object]) -> None:
-    """A Node object alone is no node: on another cluster, pods would be bound to it and never run."""
+async def check_simulated(transport: Transport, nodes: Sequence[Object]) -> None:
+    """Raises ``NodesRefused`` if nothing simulates nodes: pods would be bound to a new Node and never run."""
     if any(map(is_hollow, nodes)):
         return
     response = await transport.request(HTTPRequest("GET", "/readyz", "verbose", {"accept": "*/*"}))
@@ -313,7 +313,7 @@ async def _check_simulated(transport: Transport, nodes: Sequence[Object]) -> Non
     found = (
         f"its nodes ({_some([each['metadata']['name'] for each in nodes])}) are real" if nodes else "it has no nodes"
     )
-    raise _Refused(
+    raise NodesRefused(
         f"no process simulates nodes in this cluster: {found}, and it was not started by `headgate up` with the "
         "component nodes. Nothing was changed"
     )
@@ -324,7 +324,7 @@ async def _not_ready(transport: Transport, names: Iterable[str], wait_s: float) 
     loop = asyncio.get_running_loop()
     until_s, waiting = loop.time() + wait_s, set(names)
     while waiting and wait_s:
-        for node in await _list_nodes(transport):
+        for node in await list_nodes(transport):
             if conditions.is_true((node.get("status") or {}).get("conditions"), "Ready"):
                 waiting.discard(node["metadata"]["name"])
         if not waiting or loop.time() >= until_s:
@@ -333,11 +333,11 @@ async def _not_ready(transport: Transport, names: Iterable[str], wait_s: float) 
     return sorted(waiting) if wait_s else []
 
 
-async def _list_nodes(transport: Transport, selector: str = "") -> list[Object]:
+async def list_nodes(transport: Transport, selector: str = "") -> list[Object]:
     query = {"labelSelector": selector} if selector else {}
     listed = await perform(transport, list_all(NODES.collection_path(), _decode, query))
     if isinstance(listed, ListRefused):
-        raise _Refused(refusal_text("list", NODES, None, listed))
+        raise NodesRefused(refusal_text("list", NODES, None, listed))
     return listed.items
 
 
@@ -345,7 +345,7 @@ async def _write(transport: Transport, verb: str, request: HTTPRequest) -> None:
     response = await transport.request(request)
     if not response.ok:
         refused = ListRefused(refusal_message(response), response.status)
-        raise _Refused(refusal_text(verb, NODES, None, refused))
+        raise NodesRefused(refusal_text(verb, NODES, None, refused))
 
 
 def _run(
@@ -359,7 +359,7 @@ def _run(
 
     try:
         return asyncio.run(run())
-    except (_Refused, Unreachable) as problem:
+    except (NodesRefused, Unreachable) as problem:
         exit_with_error(f"nodes {name}", str(problem))
     except KeyboardInterrupt:
         exit_with_error(f"nodes {name}", "interrupted; the nodes that were printed are changed")
