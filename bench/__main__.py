@@ -13,6 +13,7 @@ import sys
 from bench import (
     admission_reviews,
     apiserver,
+    cluster_start,
     controllers,
     creates,
     cycle,
@@ -41,6 +42,7 @@ BENCHES = {
     "creates": creates.main,
     "apiserver": apiserver.main,
     "size": size.main,
+    "cluster-start": cluster_start.main,
     "store": store.main,
     "controllers": controllers.main,
     "transport": transport.main,

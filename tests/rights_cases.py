@@ -22,13 +22,14 @@ WEBHOOKS = "headgate-system/headgate"
 """Of webhook-rights.yaml, and with combined-rights.yaml of several components in one process."""
 
 NO_RIGHTS = (
-    *("annotations", "backup", "restore", "check", "config check", "config docs", "demo", "simulate", "up"),
+    *("annotations", "backup", "restore", "check", "config check", "config docs", "demo", "down", "simulate", "up"),
     *("audit .headgate", "audit week.hgr", "audit examples/bill/", "record --rights"),
 )
 """They work on files, or start a cluster of their own."""
 
-ADMINISTRATOR = ("install", "uninstall")
-"""A cluster administrator types them: `tests/real/test_install.py` and `tests/real/test_install_page.py` do."""
+ADMINISTRATOR = ("install", "load", "nodes", "uninstall")
+"""A cluster administrator types them: `tests/real/test_install.py` and `tests/real/test_install_page.py` do, and
+`tests/wire/test_load_command.py` and `tests/wire/test_nodes_command.py` for those that are for test clusters."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from harness.embedded_server import EmbeddedServer
 from harness.orphans import watch_over
+from headgate.cli.options.progress import ProgressBar
 from torture import (
     byte_flips,
     compare_and_swap,
@@ -30,20 +31,13 @@ from torture import (
 MEMORY = Path("/dev/shm")
 
 
-def counting(label: str) -> Callable[[int], None]:
-    """Says where it is once a second: in one line for a person, in a few lines for a log."""
-    began_s = said_s = time.monotonic()
-    every_s = 1.0 if sys.stderr.isatty() else 60.0
+_bars: list[ProgressBar] = []
 
-    def report(done: int) -> None:
-        nonlocal said_s
-        now_s = time.monotonic()
-        if now_s - said_s >= every_s:
-            said_s = now_s
-            end = "" if sys.stderr.isatty() else "\n"
-            print(f"\r{label}: {done} in {now_s - began_s:.0f} s", end=end, file=sys.stderr, flush=True)
 
-    return report
+def counting(label: str, total: int | None = None) -> ProgressBar:
+    """The progress of a run; ``main`` removes it before it prints the summary."""
+    _bars.append(ProgressBar(label, total))
+    return _bars[-1]
 
 
 def torture_flips(root: Path, given: argparse.Namespace) -> str:
@@ -61,7 +55,7 @@ def torture_points(root: Path, given: argparse.Namespace) -> str:
 
 
 def torture_watches(root: Path, given: argparse.Namespace) -> str:
-    outcome = watches.run(given.events, report=counting("events"))
+    outcome = watches.run(given.events, report=counting("events", given.events))
     return (
         f"{outcome.delivered} events to 200 watchers from {outcome.writes} writes, {outcome.compactions} compactions: "
         f"every stream right, {outcome.expired} times 410, each due"
@@ -76,7 +70,7 @@ def torture_swaps(root: Path, given: argparse.Namespace) -> str:
 
 
 def torture_kills(root: Path, given: argparse.Namespace) -> str:
-    outcome = server_kills.run(root, given.kills, report=counting("kills"))
+    outcome = server_kills.run(root, given.kills, report=counting("kills", given.kills))
     starts = sorted(outcome.start_s)
     return (
         f"{outcome.kills} kills, {outcome.answered} answered writes, {outcome.events} events, {outcome.in_doubt} "
@@ -88,7 +82,7 @@ def torture_kills(root: Path, given: argparse.Namespace) -> str:
 def torture_scheduler(root: Path, given: argparse.Namespace) -> str:
     server = EmbeddedServer(root / "server")
     try:
-        outcome = schedulers.run(server, root, given.kills, report=counting("kills of the scheduler"))
+        outcome = schedulers.run(server, root, given.kills, report=counting("kills of the scheduler", given.kills))
     finally:
         server.disconnect()
         server.stop()
@@ -105,7 +99,7 @@ def torture_queues(root: Path, given: argparse.Namespace) -> str:
             server,
             root,
             given.kills,
-            report=counting("kills of the scheduler with queues"),
+            report=counting("kills of the scheduler with queues", given.kills),
             then=lambda made: queues.hang(server, made, given.pause),
         )
     finally:
@@ -128,7 +122,7 @@ def torture_queues(root: Path, given: argparse.Namespace) -> str:
 def torture_workloads(root: Path, given: argparse.Namespace) -> str:
     server = EmbeddedServer(root / "server", flags=("--components", "apiserver,nodes,scheduler"))
     try:
-        outcome = workloads.run(server, root, given.kills, report=counting("kills of the controllers"))
+        outcome = workloads.run(server, root, given.kills, report=counting("kills of the controllers", given.kills))
     finally:
         server.disconnect()
         server.stop()
@@ -141,7 +135,7 @@ def torture_workloads(root: Path, given: argparse.Namespace) -> str:
 def torture_quota(root: Path, given: argparse.Namespace) -> str:
     server = EmbeddedServer(root / "server", flags=quota.COMPONENTS)
     try:
-        outcome = quota.run(server, root, given.kills, report=counting("kills of quota and jobs"))
+        outcome = quota.run(server, root, given.kills, report=counting("kills of quota and jobs", given.kills))
     finally:
         server.disconnect()
         server.stop()
@@ -194,9 +188,13 @@ def main() -> int:
         place = MEMORY if name in IN_MEMORY and MEMORY.is_dir() else None
         with tempfile.TemporaryDirectory(dir=place, prefix="headgate-torture-") as folder:
             began_s = time.monotonic()
-            told = RUNS[name](Path(folder), given)
+            try:
+                told = RUNS[name](Path(folder), given)
+            finally:
+                while _bars:
+                    _bars.pop().clear()
             summary.append(f"{name:8} {time.monotonic() - began_s:6.0f} s   {told}")
-            print(f"\r{summary[-1]}", flush=True)
+            print(summary[-1], flush=True)
     return 0
 
 

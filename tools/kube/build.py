@@ -5,8 +5,8 @@
 The pins are the Go modules beside this file; they hold no Go code, only `tool` lines. The binaries go into a cache
 folder outside the tree that is named after the pinned versions, one by one and by rename, so that an interrupted build
 leaves no half-written file and goes on where it stopped. `HEADGATE_KUBE_BIN` names a folder of binaries instead.
-This file does not start anything: `tests/harness/real_server.py` does. It uses the standard library only, because it
-runs before there is a venv.
+This file does not start anything: `tests/harness/real_server.py` does. It uses the standard library and
+`headgate.cli.options.progress` only, because it runs before there is a venv.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "src"))
+from headgate.cli.options.progress import ProgressBar  # noqa: E402  # it uses the standard library only
+
 STAMP = "pins.sha256"
 
 
@@ -267,10 +270,13 @@ def build(chosen: Set) -> None:
     if todo:
         duration = f"about {chosen.minutes} minutes from cold caches"
         print(f"{chosen.name}: building {', '.join(todo)} ({versions}) into {folder}; {duration}", flush=True)
+    progress = ProgressBar(f"building {chosen.name}", len(todo), "binaries")
     for number, name in enumerate(todo, 1):
         started = time.monotonic()
         print(f"{chosen.name}: [{number}/{len(todo)}] {name} …", flush=True)
-        build_one(go, name, homes[name], folder)
+        with progress:
+            progress(number - 1)
+            build_one(go, name, homes[name], folder)
         print(f"{chosen.name}: [{number}/{len(todo)}] {name} built in {time.monotonic() - started:.0f} s", flush=True)
     for module in chosen.modules:
         copy_manifests(go, module, folder)

@@ -5,6 +5,7 @@ scenarios.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import sys
 from collections.abc import Callable
 from typing import Final
@@ -20,6 +21,7 @@ from headgate.cli.demos.virtual_cluster import DemoRequestRefused
 from headgate.cli.embedded.autoscalers import MAKERS
 from headgate.cli.embedded.cluster_options import StartupError
 from headgate.cli.options.log_options import log_options
+from headgate.cli.options.progress import ProgressBar
 from headgate.cli.wiring.event_loop import loop_factory
 
 _WIDTH = 32
@@ -55,13 +57,26 @@ def autoscaler(model: str) -> None:
     click.echo(f"{'':<{_WIDTH}}  {'gates off':>31}  {'gates on':>31}")
     click.echo(f"{model + ' adds nodes':<{_WIDTH}}  {_cells(_COLUMNS)}  {_cells(_COLUMNS)}")
     try:
-        with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            rows = runner.run(autoscaler_demo.run_autoscaler_demo(model, _print_step))
+        with ProgressBar("demo", autoscaler_demo.STEPS, "steps", lines=False) as bar:
+            bar(0)
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
+                rows = runner.run(autoscaler_demo.run_autoscaler_demo(model, _counting_steps(bar)))
     except StartupError as problem:
         click.echo(f"headgate demo: {problem}", err=True)
         sys.exit(1)
     click.echo("")
     click.echo(conclusion(rows))
+
+
+def _counting_steps(bar: ProgressBar) -> Callable[[DemoStep], None]:
+    done = itertools.count(1)
+
+    def report(row: DemoStep) -> None:
+        bar.clear()
+        _print_step(row)
+        bar(next(done))
+
+    return report
 
 
 def _print_step(row: DemoStep) -> None:
@@ -102,7 +117,13 @@ def fast_release() -> None:
     names = tuple(variant.name for variant in release_demo.VARIANTS)
     click.echo(f"{'':<{_WIDTH}}{''.join(f'{name:>26}' for name in names)}")
     try:
-        release_demo.run_release_demo(_print_scenario)
+        with ProgressBar("demo", release_demo.RUNS, "runs") as bar:
+
+            def report(scenario: ReleaseScenario, found: tuple[ReleaseMeasurements, ...]) -> None:
+                bar.clear()
+                _print_scenario(scenario, found)
+
+            release_demo.run_release_demo(report, bar)
     except (StartupError, DemoRequestRefused) as problem:
         click.echo(f"headgate demo: {problem}", err=True)
         sys.exit(1)

@@ -112,6 +112,7 @@ _STEPS: Final[dict[str, Callable[[DemoCluster, bool], Awaitable[None]]]] = {
     "one executor finishes": _finish_one,
     "the queue grows to 3 CPU": _raise_limit,
 }
+STEPS: Final = len(_STEPS)
 
 
 def _pod(name: str, gated: bool) -> Object:

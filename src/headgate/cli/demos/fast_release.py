@@ -176,10 +176,24 @@ class ReleaseObserver:
         return (pod for name, pod in self._pods.items() if name.startswith(prefix))
 
 
-def run_release_demo(report: Callable[[ReleaseScenario, tuple[ReleaseMeasurements, ...]], None]) -> None:
-    """Runs each scenario with each variant, and reports the results of a scenario together."""
+RUNS: Final = len(SCENARIOS) * len(VARIANTS)
+
+
+def run_release_demo(
+    report: Callable[[ReleaseScenario, tuple[ReleaseMeasurements, ...]], None],
+    progress: Callable[[int], None] = lambda done: None,
+) -> None:
+    """Runs each scenario with each variant, and reports the results of a scenario together. ``progress`` is called with
+    the number of runs that have ended."""
+    ended = 0
+    progress(ended)
     for scenario in SCENARIOS:
-        report(scenario, tuple(run_scenario(scenario, variant) for variant in VARIANTS))
+        found = []
+        for variant in VARIANTS:
+            found.append(run_scenario(scenario, variant))
+            ended += 1
+            progress(ended)
+        report(scenario, tuple(found))
 
 
 def run_scenario(scenario: ReleaseScenario, variant: ReleaseVariant) -> ReleaseMeasurements:

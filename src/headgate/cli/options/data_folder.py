@@ -9,6 +9,7 @@ from typing import Any, Final, NoReturn, TypeVar
 
 import click
 
+from headgate.cli.options.progress import ProgressBar
 from headgate.store.io.database_file import Progress
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -27,11 +28,15 @@ def data_option(help_text: str) -> Callable[[F], F]:
 
 
 def progress_line(label: str) -> Progress:
-    """Prints a progress line if standard error is a terminal."""
+    """The progress of one step; its bar begins with the first row and is removed after the last one."""
+    bar: ProgressBar | None = None
 
     def show(done: int, total: int) -> None:
-        if sys.stderr.isatty():
-            click.echo(f"\r{label} {done} of {total} rows", nl=done >= total, err=True)
+        nonlocal bar
+        bar = bar or ProgressBar(label, total, "rows")
+        bar(done, total)
+        if done >= total:
+            bar.clear()
 
     return show
 

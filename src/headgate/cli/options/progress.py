@@ -6,6 +6,7 @@ switches the colour off, and ``TERM=dumb`` the bar. Work that ends within ten se
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sys
@@ -17,6 +18,8 @@ from typing import Final, TextIO
 _BAR_CELLS: Final = 24
 _REDRAW_S: Final = 0.1
 _LINE_EVERY_S: Final = 10.0
+_LATER_LINES_S: Final = 60.0
+"""After the first minute: a log of hours stays short."""
 _GREEN, _RESET = "\x1b[32m", "\x1b[0m"
 _CLEAR: Final = "\r\x1b[K"
 
@@ -66,10 +69,12 @@ class ProgressBar:
         total: int | None = None,
         unit: str = "",
         *,
+        lines: bool = True,
         stream: TextIO | None = None,
         environment: Mapping[str, str] = os.environ,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """``lines``: whether to print lines where there is no terminal; not for commands whose output says enough."""
         self._label = label
         self._total = total
         self._unit = unit
@@ -78,7 +83,7 @@ class ProgressBar:
         self._is_live: Final = is_live(self._stream, environment)
         self._colour: Final = not environment.get("NO_COLOR")
         self._began_s: Final = clock()
-        self._next_s = self._began_s + (0.0 if self._is_live else _LINE_EVERY_S)
+        self._next_s = self._began_s + (0.0 if self._is_live else _LINE_EVERY_S if lines else math.inf)
         self._is_shown = False
 
     def __call__(self, done: int, total: int | None = None) -> None:
@@ -87,7 +92,8 @@ class ProgressBar:
         now_s = self._clock()
         if now_s < self._next_s:
             return
-        self._next_s = now_s + (_REDRAW_S if self._is_live else _LINE_EVERY_S)
+        later = _LATER_LINES_S if now_s - self._began_s >= _LATER_LINES_S else _LINE_EVERY_S
+        self._next_s = now_s + (_REDRAW_S if self._is_live else later)
         text = describe(self._label, done, self._total, self._unit, now_s - self._began_s)
         if self._is_live:
             columns = shutil.get_terminal_size().columns

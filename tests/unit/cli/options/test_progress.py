@@ -74,6 +74,19 @@ def test_elsewhere_long_work_prints_a_line_now_and_then(stream: type[io.StringIO
     assert lines == ["copying: 50 of 100 rows, 50 %, 4.2/s, 12 s left", "copying: 100 of 100 rows, 100 %, 4.2/s"]
 
 
+def test_a_command_whose_output_says_enough_prints_no_lines() -> None:
+    stream, clock = io.StringIO(), Clock()
+    bar = ProgressBar("demo", 2, lines=False, stream=stream, environment={}, clock=clock)
+    clock.now_s = 1000.0
+    bar(1)
+    assert stream.getvalue() == ""
+
+
+def test_the_log_of_a_run_of_hours_has_a_line_each_minute() -> None:
+    lines = run(io.StringIO(), {}, each_s=1.0, steps=600).splitlines()
+    assert len(lines) == 6 + 9
+
+
 def test_a_terminal_without_a_type_counts_as_dumb() -> None:
     assert not is_live(Terminal(), {})
 
