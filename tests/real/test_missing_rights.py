@@ -100,7 +100,7 @@ IN_QUOTA = (
 )
 GATED_KINDS = ("list workloads", "list jobs", "list pods", "list deployments", "list replicasets", "list statefulsets")
 COMMANDS = {
-    "queues": IN_QUEUES,
+    "queues": (*IN_QUEUES, *IN_QUOTA),
     "workloads -n teams": IN_QUOTA,
     "workloads -A -o wide": IN_QUOTA,
     "workloads -n teams --cluster-queue cq": IN_QUOTA,

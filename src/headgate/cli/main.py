@@ -10,6 +10,7 @@ import click
 
 import headgate
 from headgate.cli.options.log_options import log_options, set_up_from
+from headgate.cli.options.suggestions import SuggestingGroup
 
 _COMMANDS: Final = {
     name: f"headgate.cli.commands.{name.replace('-', '_')}"
@@ -33,7 +34,7 @@ _COMMANDS: Final = {
 }
 
 
-class _LazyGroup(click.Group):
+class _LazyGroup(SuggestingGroup):
     """Imports a command when it is called: numpy and the server should not slow down ``headgate version``."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

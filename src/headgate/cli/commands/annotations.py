@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import click
-import msgspec
 
-from headgate.cli.options.cluster_access import print_table
+from headgate.cli.options.listing import Listing, Table, listing_text
 from headgate.cli.options.log_options import log_options
-from headgate.cli.options.query_options import output_option
+from headgate.cli.options.query_options import list_output_option
 from headgate.nodes.annotations import SUPPORTED_ANNOTATIONS
 
 
 @click.command(short_help="Print the annotations that control simulated nodes and pods.")
-@output_option
+@list_output_option
 @log_options
 def command(output: str) -> None:
     """Print every annotation and label that simulated nodes understand: on which objects, an example, and what it does.
@@ -25,15 +24,12 @@ def command(output: str) -> None:
       headgate annotations
       kubectl annotate node node-0001 headgate.dev/silent-after=1m
     """
-    if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(SUPPORTED_ANNOTATIONS)).decode())
-        return
-    print_table(
-        [
-            ("NAME", "ON", "EXAMPLE", "WHAT"),
-            *((row.key, _on(row.kind, row.on), row.example, row.what) for row in SUPPORTED_ANNOTATIONS),
-        ]
+    table = Table(
+        ("NAME", "ON", "EXAMPLE", "WHAT"),
+        tuple((row.key, _on(row.kind, row.on), row.example, row.what) for row in SUPPORTED_ANNOTATIONS),
+        tuple(f"{row.kind}/{row.key}" for row in SUPPORTED_ANNOTATIONS),
     )
+    click.echo(listing_text(Listing((table,), SUPPORTED_ANNOTATIONS), output))
 
 
 def _on(kind: str, on: str) -> str:

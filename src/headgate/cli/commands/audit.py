@@ -19,8 +19,10 @@ from headgate.audit.report import document, text_lines
 from headgate.cli.options.cluster_access import cluster_options, connect, exit_with_error, rest_config_or_exit
 from headgate.cli.options.data_folder import progress_line
 from headgate.cli.options.durations import read_seconds
+from headgate.cli.options.listing import document_text
 from headgate.cli.options.log_options import log_options
-from headgate.cli.options.query_options import output_option
+from headgate.cli.options.query_options import YAML, output_option
+from headgate.cli.options.suggestions import SuggestingChoice
 from headgate.cli.wiring.live_audit import WatchOptions, missing_rights_text, watch_cluster
 from headgate.client.kubeconfig import RESTConfig
 from headgate.http.transport import Unreachable
@@ -70,7 +72,7 @@ class _Outcome(msgspec.Struct, frozen=True):
 @click.option(
     "--skip",
     multiple=True,
-    type=click.Choice(sorted(BY_NAME)),
+    type=SuggestingChoice(sorted(BY_NAME)),
     metavar="RESOURCE",
     help="On a live cluster: do not read this resource. May be repeated.",
 )
@@ -126,6 +128,8 @@ def command(
     if watch:
         if source is not None:
             raise click.UsageError("--watch audits the live cluster: leave SOURCE out")
+        if output == YAML:
+            raise click.UsageError("--watch prints text or JSON lines: use -o json")
         for_s = _seconds("--for", duration) if duration else 0.0
         options = WatchOptions(for_s, metrics_listen, strict, output == "json")
         resources = [each for each in RECORDED if each.name not in skip and each.name != _NOT_NEEDED]
@@ -138,9 +142,8 @@ def command(
     else:
         outcome, name = _audit_file(source, settings), str(source)
     result, found = outcome.result, outcome.found
-    if output == "json":
-        content = document(result, found, name, outcome.damage)
-        click.echo(msgspec.json.format(msgspec.json.encode(content)).decode())
+    if output != "text":
+        click.echo(document_text(document(result, found, name, outcome.damage), output))
     else:
         click.echo("\n".join((name, *text_lines(result, found, outcome.damage))))
     if result.certain or (strict and result.findings):

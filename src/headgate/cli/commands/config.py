@@ -16,6 +16,7 @@ from headgate.cli.configuration.kueue import KueueConfiguration
 from headgate.cli.configuration.types import Configuration, values_of
 from headgate.cli.options.config_text import ConfigProblem, decode_text
 from headgate.cli.options.log_options import log_options
+from headgate.cli.options.suggestions import SuggestingGroup
 from headgate.cli.wiring.plugins import InstalledPlugins, find_plugins
 from headgate.cli.wiring.scheduler import build_plugin
 from headgate.cli.wiring.scheduler_config import read_configuration
@@ -24,7 +25,7 @@ from headgate.scheduling.config.types import ExternalPluginArgs, KubeSchedulerCo
 from headgate.scheduling.framework import signature_checks
 
 
-@click.group(short_help="Check a configuration file.")
+@click.group(cls=SuggestingGroup, short_help="Check a configuration file.")
 @log_options
 def command() -> None:
     """Work with configuration files: Headgate's Configuration (headgate.dev/v1alpha1), Kueue's Configuration

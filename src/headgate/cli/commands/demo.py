@@ -22,6 +22,7 @@ from headgate.cli.embedded.autoscalers import MAKERS
 from headgate.cli.embedded.cluster_options import StartupError
 from headgate.cli.options.log_options import log_options
 from headgate.cli.options.progress import ProgressBar
+from headgate.cli.options.suggestions import SuggestingChoice
 from headgate.cli.wiring.event_loop import loop_factory
 
 _WIDTH = 32
@@ -37,7 +38,7 @@ def command() -> None:
 @command.command("autoscaler", short_help="The nodes that an autoscaler adds, with gates and without.")
 @click.option(
     "--model",
-    type=click.Choice(sorted(MAKERS)),
+    type=SuggestingChoice(sorted(MAKERS)),
     default="cluster-autoscaler",
     show_default=True,
     help="The autoscaler, as a model that follows its published rules.",

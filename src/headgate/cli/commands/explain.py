@@ -27,6 +27,7 @@ from headgate.cli.commands.explain_quota import description_lines, inspection_li
 from headgate.cli.commands.queues import describe_unavailable
 from headgate.cli.options.cluster_access import cluster_options, connect, exit_with_error, perform, rest_config_or_exit
 from headgate.cli.options.job_options import kinds_option
+from headgate.cli.options.listing import document_text
 from headgate.cli.options.log_options import log_options
 from headgate.cli.options.query_options import output_option, served_option
 from headgate.client.kubeconfig import RESTConfig
@@ -216,9 +217,9 @@ def _print(
             ),
         )
     unavailable = (*unavailable, *inspection.missing)
-    if output == "json":
+    if output != "text":
         document = {**msgspec.to_builtins(inspection), "missing": [], **_estimate_fields(estimates)}
-        _print_json(document, unavailable, revision)
+        _print_document(document, unavailable, revision, output)
         return
     for line in inspection_lines(inspection, now_s):
         click.echo(line)
@@ -243,7 +244,7 @@ def _print_pod(
         exit_with_error("explain", pod.text)
     inspections = [each for each in (pod.queues, pod.quota) if each is not None]
     unavailable = [*(resource for each in inspections for resource in each.unavailable), *pod.workloads.missing]
-    if output == "json":
+    if output != "text":
         document = {
             **msgspec.to_builtins(pod.explanation),
             "workloads": msgspec.to_builtins(pod.workloads.descriptions),
@@ -251,7 +252,7 @@ def _print_pod(
             **({"expectedStart": msgspec.to_builtins(own)} if own is not None else {}),
             **_estimate_fields(of_workloads),
         }
-        _print_json(document, unavailable, inspections[0].revision if inspections else "")
+        _print_document(document, unavailable, inspections[0].revision if inspections else "", output)
         return
     for line in pod_lines(pod.explanation, now_s):
         click.echo(line)
@@ -267,6 +268,8 @@ def _print_pod(
         click.echo(describe_unavailable(unavailable, inspections[0].revision))
 
 
-def _print_json(document: dict[str, Any], unavailable: Iterable[UnavailableResource], revision: str) -> None:
+def _print_document(
+    document: dict[str, Any], unavailable: Iterable[UnavailableResource], revision: str, output: str
+) -> None:
     full_document = {**document, "revision": revision, "missing": msgspec.to_builtins(list(dict.fromkeys(unavailable)))}
-    click.echo(msgspec.json.format(msgspec.json.encode(full_document)).decode())
+    click.echo(document_text(full_document, output))

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-import msgspec
 
 from headgate import schemas
 from headgate.cli.commands.expected_starts import estimate_lines
 from headgate.cli.commands.submitted_units import Outcome, SubmittedUnit, explain_submitted
 from headgate.cli.options.cluster_access import connect, exit_with_error
+from headgate.cli.options.listing import document_text
 from headgate.cli.wiring.snapshot_files import parse_documents
 from headgate.client.kubeconfig import RESTConfig
 from headgate.estimates.submission import SubmissionError, SubmittedObject
@@ -63,14 +63,14 @@ def explain_file(
         ),
         "unknown",
     )
-    if output == "json":
+    if output != "text":
         document = {
             "outcome": outcome,
             "objects": [_object_fields(each) for each in objects],
             "units": units,
             "missing": problems,
         }
-        click.echo(msgspec.json.format(msgspec.json.encode(document)).decode())
+        click.echo(document_text(document, output))
     else:
         for line in _lines(objects, units, problems, now_s):
             click.echo(line)

@@ -6,7 +6,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -17,10 +17,13 @@ from headgate.cli.options.cluster_access import (
     exit_with_error,
     namespace_options,
     perform,
-    print_table,
     rest_config_or_exit,
 )
+from headgate.cli.options.listing import Listing, Table
 from headgate.cli.options.log_options import log_options
+from headgate.cli.options.query_options import list_output_option, watch_option
+from headgate.cli.options.suggestions import SuggestingGroup
+from headgate.cli.wiring.list_runner import run_listing
 from headgate.client.gate_lifting import GateLiftOutcome, GateLiftResult, lift
 from headgate.client.gated_pods import GateCount, GatedPod, count_gates, gated_pods, setter_of
 from headgate.client.kubeconfig import RESTConfig
@@ -34,7 +37,7 @@ _MAX_PARALLEL: Final = 8
 Progress = Callable[[int, int], None]
 
 
-@click.group(short_help="List the scheduling gates that hold pods, and remove one.")
+@click.group(cls=SuggestingGroup, short_help="List the scheduling gates that hold pods, and remove one.")
 @log_options
 def command() -> None:
     """Scheduling gates (spec.schedulingGates) of a running cluster: list them, remove one by name."""
@@ -42,10 +45,14 @@ def command() -> None:
 
 @command.command("list", short_help="List gates, with the number of pods that each holds.")
 @click.option("-l", "--selector", default="", metavar="SELECTOR", help="Only pods with these labels.")
+@list_output_option
+@watch_option
 @namespace_options
 @cluster_options
 @log_options
-def show(selector: str, namespace: str, all_namespaces: bool, kubeconfig: str, context: str) -> None:
+def show(
+    selector: str, output: str, watch: bool, namespace: str, all_namespaces: bool, kubeconfig: str, context: str
+) -> None:
     """Print every gate, how many pods it holds, the oldest of them, and which client set it.
 
     The client is read from the managed fields of the oldest pod. A webhook's gate is listed under the pod's creator.
@@ -57,37 +64,54 @@ def show(selector: str, namespace: str, all_namespaces: bool, kubeconfig: str, c
     Example:
       headgate gates list -A
       headgate gates list -n team-a -l app=training
+      headgate gates list -A --watch
     """
     _check_selector(selector)
     rest_config = rest_config_or_exit("gates list", kubeconfig, context)
-    try:
-        found = asyncio.run(
-            _count_gates(rest_config, chosen_namespace(rest_config, namespace, all_namespaces), selector)
-        )
-    except Unreachable as problem:
-        exit_with_error("gates list", str(problem))
-    if isinstance(found, ListRefused):
-        exit_with_error("gates list", found.text)
-    rows, owners = found
-    if not rows:
-        click.echo("No pod has a scheduling gate.", err=True)
-        return
+    scope = chosen_namespace(rest_config, namespace, all_namespaces)
+
+    async def make(transport: Transport) -> Listing | str:
+        found = await _count_gates(transport, scope, selector)
+        return found.text if isinstance(found, ListRefused) else _listing(*found)
+
+    run_listing("gates list", rest_config, output, watch, make)
+
+
+def _listing(rows: list[tuple[GateCount, str | ListRefused]], owners: GateOwners | ListRefused) -> Listing:
     now_s = time.time()
     has_owners = isinstance(owners, ListRefused) or owners.is_served
-    print_table(
-        [
-            ("GATE", "PODS", "OLDEST", "AGE", "SET BY", *(("OWNER", "HEALTH") if has_owners else ())),
-            *(
-                (
-                    *(each.gate, str(each.pods), each.oldest.key, _age(each.oldest, now_s), _setter_text(by)),
-                    *(_owner_texts(owners, each.gate) if has_owners else ()),
-                )
-                for each, by in rows
-            ),
-        ]
+    cells = tuple(
+        (
+            *(each.gate, str(each.pods), each.oldest.key, _age(each.oldest, now_s), _setter_text(by)),
+            *(_owner_texts(owners, each.gate) if has_owners else ()),
+        )
+        for each, by in rows
     )
-    for text in dict.fromkeys(by.text for by in (*(by for _, by in rows), owners) if isinstance(by, ListRefused)):
-        click.echo(text, err=True)
+    refused = [by.text for by in (*(by for _, by in rows), owners) if isinstance(by, ListRefused)] if rows else []
+    return Listing(
+        (
+            Table(
+                ("GATE", "PODS", "OLDEST", "AGE", "SET BY", *(("OWNER", "HEALTH") if has_owners else ())),
+                cells,
+                tuple(f"gate/{each.gate}" for each, _ in rows),
+            ),
+        ),
+        {"gates": [_fields(each, by, owners) for each, by in rows], "missing": list(dict.fromkeys(refused))},
+        complaints=tuple(dict.fromkeys(refused)),
+        nothing="No pod has a scheduling gate.",
+    )
+
+
+def _fields(each: GateCount, by: str | ListRefused, owners: GateOwners | ListRefused) -> dict[str, Any]:
+    """Fields that are not known are left out."""
+    owner = None if isinstance(owners, ListRefused) else owners.by_gate.get(each.gate)
+    return {
+        "gate": each.gate,
+        "pods": each.pods,
+        "oldest": {"namespace": each.oldest.namespace, "name": each.oldest.name, "created": each.oldest.created},
+        **({} if isinstance(by, ListRefused) else {"setBy": by}),
+        **({} if owner is None else {"policy": owner.policy, "liftedBy": owner.lifters, "health": owner.health}),
+    }
 
 
 def _owner_texts(owners: GateOwners | ListRefused, gate: str) -> tuple[str, str]:
@@ -163,15 +187,14 @@ def _check_selector(selector: str) -> None:
 
 
 async def _count_gates(
-    rest_config: RESTConfig, namespace: str, selector: str
+    transport: Transport, namespace: str, selector: str
 ) -> tuple[list[tuple[GateCount, str | ListRefused]], GateOwners | ListRefused] | ListRefused:
-    async with connect(rest_config) as transport:
-        pods = await perform(transport, gated_pods(namespace, selector))
-        if isinstance(pods, ListRefused):
-            return pods
-        counts = count_gates(pods)
-        rows = [(each, await perform(transport, setter_of(each.gate, each.oldest))) for each in counts]
-        return rows, await perform(transport, gate_owners())
+    pods = await perform(transport, gated_pods(namespace, selector))
+    if isinstance(pods, ListRefused):
+        return pods
+    counts = count_gates(pods)
+    rows = [(each, await perform(transport, setter_of(each.gate, each.oldest))) for each in counts]
+    return rows, await perform(transport, gate_owners())
 
 
 async def _lift_all(

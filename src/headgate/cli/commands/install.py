@@ -23,8 +23,8 @@ from headgate.cli.options.cluster_access import (
     rest_config_or_exit,
 )
 from headgate.cli.options.log_options import log_options
+from headgate.cli.options.yaml_output import dump_all
 from headgate.cli.wiring.definitions import perform_requests, perform_steps
-from headgate.cli.wiring.yaml_output import dump_all
 from headgate.client.installer import InstallRefused, install
 from headgate.client.kubeconfig import RESTConfig
 from headgate.http.transport import Transport, Unreachable

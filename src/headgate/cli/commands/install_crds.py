@@ -11,8 +11,8 @@ import click
 from headgate.capacity.kinds.definitions import DEFINITIONS
 from headgate.cli.options.cluster_access import cluster_options, connect, exit_with_error, rest_config_or_exit
 from headgate.cli.options.log_options import log_options
+from headgate.cli.options.yaml_output import dump_all
 from headgate.cli.wiring.definitions import install_definitions, install_gate_policies
-from headgate.cli.wiring.yaml_output import dump_all
 from headgate.client.installer import InstallRefused, InstallResult
 from headgate.client.kubeconfig import RESTConfig
 from headgate.gate_policies.definitions import DEFINITION

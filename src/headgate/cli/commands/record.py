@@ -16,7 +16,8 @@ from headgate.cli.options.cluster_access import cluster_options, connect_compone
 from headgate.cli.options.data_folder import size
 from headgate.cli.options.durations import read_seconds
 from headgate.cli.options.log_options import log_options
-from headgate.cli.wiring.yaml_output import dump_all
+from headgate.cli.options.suggestions import SuggestingChoice
+from headgate.cli.options.yaml_output import dump_all
 from headgate.client.kubeconfig import RESTConfig
 from headgate.http.transport import Unreachable
 from headgate.kube.timestamps import human_duration
@@ -40,7 +41,7 @@ _RIGHTS_HINT: Final = "`headgate record --rights` prints a ClusterRole with all 
 @click.option(
     "--skip",
     multiple=True,
-    type=click.Choice(sorted(BY_NAME)),
+    type=SuggestingChoice(sorted(BY_NAME)),
     metavar="RESOURCE",
     help="Leave this resource out, such as events. May be repeated.",
 )

@@ -20,6 +20,7 @@ from headgate.cli.configuration.simulated import make_input
 from headgate.cli.options.data_folder import progress_line
 from headgate.cli.options.log_options import log_options
 from headgate.cli.options.parsed_text import ParsedText
+from headgate.cli.options.suggestions import SuggestingChoice
 from headgate.cli.wiring.scheduler import installed_plugins
 from headgate.cli.wiring.snapshot_files import read_documents
 from headgate.kube.timestamps import human_duration
@@ -87,7 +88,10 @@ def _parse_duration(text: str) -> float | str:
     help="The jobs, in the Standard Workload Format.",
 )
 @click.option(
-    "--generate", "profile", type=click.Choice(sorted(PROFILES)), help="Generate jobs like those of a known cluster."
+    "--generate",
+    "profile",
+    type=SuggestingChoice(sorted(PROFILES)),
+    help="Generate jobs like those of a known cluster.",
 )
 @click.option("--jobs", type=click.IntRange(min=1), help="How many jobs are generated.")
 @click.option("--days", type=click.FloatRange(min=0, min_open=True), help="Over how many days jobs are generated.")
@@ -108,7 +112,7 @@ def _parse_duration(text: str) -> float | str:
 )
 @click.option(
     "--queueing",
-    type=click.Choice(["volcano", "kueue"]),
+    type=SuggestingChoice(["volcano", "kueue"]),
     help="Which queues the jobs name, if the snapshot has both kinds.",
 )
 @click.option(

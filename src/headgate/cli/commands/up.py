@@ -22,6 +22,7 @@ from headgate.cli.options.feature_gates import feature_gates_option
 from headgate.cli.options.gate_options import gated_events_option, gating_options, groups_option, waiting_option
 from headgate.cli.options.job_options import job_options
 from headgate.cli.options.log_options import log_options
+from headgate.cli.options.suggestions import SuggestingChoice
 from headgate.cli.wiring.event_loop import loop_factory
 from headgate.cli.wiring.metrics import metrics_option
 from headgate.jobs.settings import JobSettings
@@ -100,7 +101,7 @@ class _UpCommand(click.Command):
 )
 @click.option(
     "--autoscaler",
-    type=click.Choice(sorted(MAKERS)),
+    type=SuggestingChoice(sorted(MAKERS)),
     default=None,
     help="Add nodes of that size when pods fit on no node, as this autoscaler would. [default: none]",
 )
@@ -164,7 +165,7 @@ class _UpCommand(click.Command):
 )
 @click.option(
     "--audit-level",
-    type=click.Choice(["None", "Metadata", "Request", "RequestResponse"]),
+    type=SuggestingChoice(["None", "Metadata", "Request", "RequestResponse"]),
     default="Metadata",
     show_default=True,
     help="How much of a write is recorded. The content of Secrets and tokens is never recorded.",

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import click
-import msgspec
 
 from headgate.cli.commands.expected_starts import estimate_cell, expected_workload_starts
 from headgate.cli.commands.queues import describe_unavailable
 from headgate.cli.options.cluster_access import (
     chosen_namespace,
     cluster_options,
-    connect,
-    exit_with_error,
     namespace_options,
     perform,
-    print_table,
     rest_config_or_exit,
 )
 from headgate.cli.options.job_options import kinds_option
+from headgate.cli.options.listing import Listing, Table
 from headgate.cli.options.log_options import log_options
-from headgate.client.kubeconfig import RESTConfig
+from headgate.cli.options.query_options import list_output_option, watch_option
+from headgate.cli.options.suggestions import SuggestingChoice
+from headgate.cli.wiring.list_runner import run_listing
 from headgate.estimates.estimator import StartEstimate
-from headgate.http.transport import Unreachable
+from headgate.http.transport import Transport
 from headgate.jobs.kinds.job_kind import JobKind
 from headgate.kube.timestamps import human_duration, parse_time
 from headgate.quota.explain.workload_list import STATES, WorkloadOwner, WorkloadRow, workload_rows
@@ -50,7 +48,7 @@ _SHORT: Final = {"po": "pod", "deploy": "deployment", "sts": "statefulset", "rs"
     "--status",
     "states",
     multiple=True,
-    type=click.Choice(["all", *STATES]),
+    type=SuggestingChoice(["all", *STATES]),
     help="Only those in this state. May be repeated.",
 )
 @click.option("--for", "owner", default="", metavar="TYPE/NAME", help="Only those of this job, such as job/train.")
@@ -62,14 +60,8 @@ _SHORT: Final = {"po": "pod", "deploy": "deployment", "sts": "statefulset", "rs"
 @click.option(
     "--estimate", "estimates", is_flag=True, help="Estimate when pending Workloads start: the range of 8 in 10 cases."
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "wide", "json"]),
-    default="table",
-    show_default=True,
-    help="The output format.",
-)
+@list_output_option
+@watch_option
 @kinds_option
 @namespace_options
 @cluster_options
@@ -82,6 +74,7 @@ def command(
     gated: bool,
     estimates: bool,
     output: str,
+    watch: bool,
     kinds: tuple[JobKind, ...],
     namespace: str,
     all_namespaces: bool,
@@ -107,6 +100,7 @@ def command(
       headgate workloads -n team-a --for job/train -o wide
       headgate workloads -A --status pending --estimate    when will they start?
       headgate workloads -A --gated                        which jobs are still gated?
+      headgate workloads -n team-a --watch                 again after each change
       headgate workloads -A -o json | jq '.workloads[] | select(.reason == "WaitingForQuota")'
     """
     kind, name = _owner(owner)
@@ -114,31 +108,57 @@ def command(
         raise click.UsageError("--gated cannot be combined with --status, --for, --cluster-queue or --estimate")
     rest_config = rest_config_or_exit("workloads", kubeconfig, context)
     scope = chosen_namespace(rest_config, namespace, all_namespaces)
-    try:
+    chosen = _Filter(states, kind, name, queue, cluster_queue)
+
+    async def make(transport: Transport) -> Listing | str:
+        now_s = time.time()
         if gated:
-            _print_gated(asyncio.run(_find_gated(rest_config, scope, kinds)), queue, scope, output)
-            return
-        inspection = asyncio.run(_inspect(rest_config, scope))
-    except Unreachable as problem:
-        exit_with_error("workloads", str(problem))
+            return _gated_listing(await perform(transport, find_gated_jobs(scope, kinds)), queue, scope, now_s)
+        inspection = await perform(transport, inspect_quota(scope, now_s))
+        problem = _problem(inspection, cluster_queue)
+        if problem:
+            return problem
+        rows = _rows(inspection, scope, chosen)
+        expected: dict[str, StartEstimate] | None = None
+        if estimates:
+            keys = [f"{row.namespace}/{row.name}" for row in rows if row.state == "pending"]
+            expected = await expected_workload_starts(transport, keys, now_s) if keys else {}
+        return _listing(inspection, rows, scope, expected, now_s)
+
+    run_listing("workloads", rest_config, output, watch, make)
+
+
+class _Filter(NamedTuple):
+    """Which Workloads to list; an empty value chooses all."""
+
+    states: tuple[str, ...]
+    owner_kind: str
+    owner_name: str
+    queue: str
+    cluster_queue: str
+
+
+def _problem(inspection: QuotaInspection, cluster_queue: str) -> str:
     if not inspection.has_listed(WORKLOADS):
-        exit_with_error("workloads", describe_unavailable(inspection.unavailable, inspection.revision))
+        return describe_unavailable(inspection.unavailable, inspection.revision)
     if cluster_queue and not inspection.has_listed(LOCAL_QUEUES):
-        exit_with_error("workloads", f"--cluster-queue: {inspection.unavailable_reason(LOCAL_QUEUES)}")
+        return f"--cluster-queue: {inspection.unavailable_reason(LOCAL_QUEUES)}"
+    return ""
+
+
+def _rows(inspection: QuotaInspection, scope: str, chosen: _Filter) -> list[WorkloadRow]:
     listed = [wire for wire in inspection.workloads.values() if scope in ("", wire["metadata"]["namespace"])]
-    rows = [
+    return [
         row
         for row in workload_rows(inspection.engine, listed, inspection.knows_positions)
-        if (not states or "all" in states or row.state in states)
-        and queue in ("", row.local_queue)
-        and cluster_queue in ("", row.cluster_queue)
-        and (not name or any(each.name == name and _is_type(each, kind) for each in row.owners))
+        if (not chosen.states or "all" in chosen.states or row.state in chosen.states)
+        and chosen.queue in ("", row.local_queue)
+        and chosen.cluster_queue in ("", row.cluster_queue)
+        and (
+            not chosen.owner_name
+            or any(each.name == chosen.owner_name and _is_type(each, chosen.owner_kind) for each in row.owners)
+        )
     ]
-    expected: dict[str, StartEstimate] | None = None
-    if estimates:
-        keys = [f"{row.namespace}/{row.name}" for row in rows if row.state == "pending"]
-        expected = asyncio.run(_estimate(rest_config, keys)) if keys else {}
-    _print(inspection, rows, scope, output, expected)
 
 
 def _owner(text: str) -> tuple[str, str]:
@@ -156,46 +176,33 @@ def _is_type(owner: WorkloadOwner, kind: str) -> bool:
     return singular in (named, f"{named}s") and (not dot or group == of_group)
 
 
-async def _inspect(rest_config: RESTConfig, namespace: str) -> QuotaInspection:
-    async with connect(rest_config) as transport:
-        return await perform(transport, inspect_quota(namespace, time.time()))
-
-
-async def _estimate(rest_config: RESTConfig, keys: list[str]) -> dict[str, StartEstimate]:
-    async with connect(rest_config) as transport:
-        return await expected_workload_starts(transport, keys, time.time())
-
-
-async def _find_gated(rest_config: RESTConfig, namespace: str, kinds: tuple[JobKind, ...]) -> GatedJobList:
-    async with connect(rest_config) as transport:
-        return await perform(transport, find_gated_jobs(namespace, kinds))
-
-
-def _print(
+def _listing(
     inspection: QuotaInspection,
     rows: list[WorkloadRow],
     namespace: str,
-    output: str,
     expected: Mapping[str, StartEstimate] | None,
-) -> None:
+    now_s: float,
+) -> Listing:
     """``expected``: None if no estimates are wanted."""
-    if output == "json":
-        document: dict[str, Any] = {"revision": inspection.revision, "missing": inspection.unavailable}
-        document |= {"workloads": rows, **({} if expected is None else {"expectedStarts": expected})}
-        click.echo(msgspec.json.format(msgspec.json.encode(document)).decode())
-        return
-    if rows:
-        now_s = time.time()
-        head = (*(() if namespace else ("NAMESPACE",)), *_COLUMNS, *(_WIDE if output == "wide" else ()))
-        table = [head, *(cells_of(inspection, row, now_s, not namespace, output == "wide") for row in rows)]
-        if expected is not None:
-            cells = [estimate_cell(expected.get(f"{row.namespace}/{row.name}"), now_s) for row in rows]
-            table = [(*line, cell) for line, cell in zip(table, (_EXPECTED, *cells), strict=True)]
-        print_table(table)
-    else:
-        _print_nothing_found("Workload", namespace)
-    if inspection.unavailable:
-        click.echo(describe_unavailable(inspection.unavailable, inspection.revision), err=True)
+    document: dict[str, Any] = {"revision": inspection.revision, "missing": inspection.unavailable}
+    document |= {"workloads": rows, **({} if expected is None else {"expectedStarts": expected})}
+    columns: tuple[str, ...] = (*(() if namespace else ("NAMESPACE",)), *_COLUMNS, *_WIDE)
+    cells = [cells_of(inspection, row, now_s, not namespace, True) for row in rows]
+    if expected is not None:
+        at = len(columns) - len(_WIDE)
+        columns = (*columns[:at], _EXPECTED, *columns[at:])
+        cells = [
+            (*line[:at], estimate_cell(expected.get(f"{row.namespace}/{row.name}"), now_s), *line[at:])
+            for line, row in zip(cells, rows, strict=True)
+        ]
+    names = tuple(f"workload.{WORKLOADS.group}/{row.name}" for row in rows)
+    unavailable = describe_unavailable(inspection.unavailable, inspection.revision) if inspection.unavailable else ""
+    return Listing(
+        (Table(columns, tuple(cells), names, len(_WIDE)),),
+        document,
+        complaints=tuple(unavailable.splitlines()),
+        nothing=_nothing_found("Workload", namespace),
+    )
 
 
 def cells_of(
@@ -229,22 +236,24 @@ def cells_of(
     return (*((row.namespace,) if all_namespaces else ()), *cells, *wide_cells)
 
 
-def _print_gated(inspection: GatedJobList, queue: str, namespace: str, output: str) -> None:
+def _gated_listing(inspection: GatedJobList, queue: str, namespace: str, now_s: float) -> Listing | str:
     rows = [each for each in inspection.gated if queue in ("", each.queue)]
+    complaints = tuple(resource.line for resource in inspection.unavailable)
     if not rows and not inspection.is_complete:
-        exit_with_error("workloads", "\n".join(resource.line for resource in inspection.unavailable))
-    if output == "json":
-        document = {"missing": inspection.unavailable, "gated": rows}
-        click.echo(msgspec.json.format(msgspec.json.encode(document)).decode())
-        return
-    now_s = time.time()
-    if rows:
-        head = (*(() if namespace else ("NAMESPACE",)), *_GATED)
-        print_table([head, *(_gated_cells(each, now_s, not namespace) for each in rows)])
-    else:
-        _print_nothing_found("gated job", namespace)
-    for resource in inspection.unavailable:
-        click.echo(resource.line, err=True)
+        return "\n".join(complaints)
+    columns = (*(() if namespace else ("NAMESPACE",)), *_GATED)
+    return Listing(
+        (
+            Table(
+                columns,
+                tuple(_gated_cells(each, now_s, not namespace) for each in rows),
+                tuple(f"{each.type}/{each.name}" for each in rows),
+            ),
+        ),
+        {"missing": inspection.unavailable, "gated": rows},
+        complaints=complaints,
+        nothing=_nothing_found("gated job", namespace),
+    )
 
 
 def _gated_cells(each: GatedJob, now_s: float, all_namespaces: bool) -> tuple[str, ...]:
@@ -254,5 +263,5 @@ def _gated_cells(each: GatedJob, now_s: float, all_namespaces: bool) -> tuple[st
     return (*((each.namespace,) if all_namespaces else ()), *cells)
 
 
-def _print_nothing_found(what: str, namespace: str) -> None:
-    click.echo(f"No {what} found in {f'namespace {namespace}' if namespace else 'any namespace'}.", err=True)
+def _nothing_found(what: str, namespace: str) -> str:
+    return f"No {what} found in {f'namespace {namespace}' if namespace else 'any namespace'}."

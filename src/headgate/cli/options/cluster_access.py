@@ -1,10 +1,10 @@
-"""Commands that talk to a cluster: the options that select it, the connection, and tables."""
+"""Commands that talk to a cluster: the options that select it, and the connection."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator
 from typing import Any, Final, NoReturn, TypeVar
 
 import click
@@ -84,10 +84,3 @@ async def perform(transport: Transport, steps: Generator[HTTPRequest, HTTPRespon
     except StopIteration as done:
         result: R = done.value
         return result
-
-
-def print_table(rows: Sequence[tuple[str, ...]]) -> None:
-    """The first row is the header."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        click.echo("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

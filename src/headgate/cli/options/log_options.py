@@ -11,6 +11,8 @@ import click
 import msgspec
 from click.core import ParameterSource
 
+from headgate.cli.options.suggestions import SuggestingChoice
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 LEVELS: Final = ("debug", "info", "warning", "error")
@@ -122,14 +124,14 @@ def set_file_settings(settings: dict[str, str], level: str | None, form: str | N
 def log_options(command: F) -> F:
     command = click.option(
         "--log-format",
-        type=click.Choice(FORMATS),
+        type=SuggestingChoice(FORMATS),
         expose_value=False,
         callback=_remember,
         help="The format of log lines on standard error. [default: text]",
     )(command)
     return click.option(
         "--log-level",
-        type=click.Choice(LEVELS),
+        type=SuggestingChoice(LEVELS),
         expose_value=False,
         callback=_remember,
         help="The lowest level of log lines on standard error. [default: warning]",

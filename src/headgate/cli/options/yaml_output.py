@@ -18,3 +18,8 @@ class _NoAliasDumper(yaml.SafeDumper):
 def dump_all(objects: Iterable[Any]) -> str:
     """The objects as documents of one stream."""
     return yaml.dump_all(objects, Dumper=_NoAliasDumper, sort_keys=False, explicit_start=True, width=120)
+
+
+def dump(document: Any) -> str:
+    """One document."""
+    return yaml.dump(document, Dumper=_NoAliasDumper, sort_keys=False, allow_unicode=True, width=120)
