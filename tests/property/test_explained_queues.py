@@ -19,10 +19,12 @@ from capacity_builders import Queues, a_group, a_queue, a_task, stamped
 from headgate.capacity.api.task import TaskInfo
 from headgate.capacity.explanation import PodExplanation, PodGate, explain
 from headgate.capacity.names import GATE, GROUP_NAMES
+from headgate.capacity.queue_explanation import explain_queue
 
 Wire = dict[str, Any]
 FOREIGN = "example.com/approval"
 TREE = {"root": "", "eng": "root", "ops": "root", "a": "eng", "b": "eng", "deep": "eng", "d1": "deep", "c": "ops"}
+UNITS = {"cpu": 1000, "memory": 1}
 LEAVES = ("a", "b", "d1", "c")
 GROUPS = ("g", "h")
 GROWTH = re.compile(r"the capability of queue (\S+) has to grow from (\S+) to (\S+) (cpu|memory)")
@@ -217,3 +219,27 @@ def test_asking_what_would_help_changes_nothing(world: World) -> None:
         asked.engine.remedy_behind_gates(task.uid)
     assert asked.admit() == other.admit()
     assert [asked.wait_message(name) for name in world.tasks] == [other.wait_message(name) for name in world.tasks]
+
+
+@given(worlds())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_what_is_said_about_a_queue_is_true(world: World) -> None:
+    """Its holders hold what it says is in use, the first pod is first, and what helps that pod helps it."""
+    engine = world.build().engine
+    for name in TREE:
+        about = explain_queue(engine, name, "Open")
+        usage = engine.usage(name)
+        for resource in ("cpu", "memory"):
+            held = sum(int(each.amounts.get(resource, "0")) for each in about.holders)
+            assert held == usage.allocated.get(resource, 0) // UNITS[resource] + (
+                usage.reserved.get(resource, 0) // UNITS[resource]
+            )
+        for first in about.first:
+            pod = first.pod.removeprefix("ns/")
+            assert engine.position(f"u-{pod}") == 0 or world.tasks[pod].group, (name, first)
+            if GROWTH.search(first.help):
+                event("grown")
+                assert grown(world, first.help).may_go_on(pod), (name, first)
+            if ENDS.search(first.help):
+                event("ended")
+                assert ended(world, first.help).may_go_on(pod), (name, first)

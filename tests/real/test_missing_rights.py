@@ -28,6 +28,8 @@ VOLCANO, KUEUE = "scheduling.volcano.sh", "kueue.x-k8s.io"
 QUEUE_GATE, KUEUE_GATE = f"{VOLCANO}/queue-allocation-gate", f"{KUEUE}/admission"
 CONTAINER = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "3"}}}
 SPEC = {"restartPolicy": "Never", "containers": [CONTAINER]}
+WEB = {"matchLabels": {"app": "web"}}
+TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [CONTAINER]}}
 RESOURCES = [{"name": "cpu", "nominalQuota": "4"}]
 GROUPS = [{"coveredResources": ["cpu"], "flavors": [{"name": "any", "resources": RESOURCES}]}]
 CLUSTER_ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
@@ -70,6 +72,12 @@ MADE = (
     a_job("unclaimed"),
     a_job("gated", annotations={f"{KUEUE}/scheduling-gated-by": "example.com/data"}),
     a_workload("first"),
+    made(
+        "apps/v1",
+        "Deployment",
+        "web",
+        {"selector": WEB, "template": TEMPLATE},
+    ),
 )
 
 EVERYTHING = {
@@ -101,6 +109,10 @@ IN_QUOTA = (
 GATED_KINDS = ("list workloads", "list jobs", "list pods", "list deployments", "list replicasets", "list statefulsets")
 COMMANDS = {
     "queues": (*IN_QUEUES, *IN_QUOTA),
+    "explain queue small": IN_QUEUES,
+    "explain clusterqueue cq": IN_QUOTA,
+    "explain localqueue lq -n teams": IN_QUOTA,
+    "explain deployment web -n teams": ("get deployments", "list replicasets", "list pods"),
     "workloads -n teams": IN_QUOTA,
     "workloads -A -o wide": IN_QUOTA,
     "workloads -n teams --cluster-queue cq": IN_QUOTA,

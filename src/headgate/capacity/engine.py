@@ -27,6 +27,7 @@ from headgate.capacity.grants.grants import Grant
 from headgate.capacity.grants.leases import PromiseInfo, PromiseLeases
 from headgate.capacity.grants.plugin_admission import AdmissionUnit, QueuePlugins
 from headgate.capacity.grants.queue_cache import QueueCache
+from headgate.capacity.grants.queue_contents import QueueContents, find_contents
 from headgate.capacity.grants.remedies import (
     CapabilityGrowth,
     MissingCapacity,
@@ -52,6 +53,7 @@ __all__ = [
     "MissingCapacity",
     "PreemptionPlan",
     "PromiseInfo",
+    "QueueContents",
     "QueueEngine",
     "QueueLimits",
     "QueuePlugins",
@@ -494,6 +496,10 @@ class QueueEngine:
     def refusal(self, queue: str) -> QueueWait | None:
         """Why the queue admits no pods at all, whatever its capacity; None if it admits pods."""
         return wait_reasons.find_queue_refusal(self._cache, queue)
+
+    def contents(self, queue: str) -> QueueContents:
+        """The pods of the queue and of the queues below it."""
+        return find_contents(self._cache, queue)
 
     def limits(self, queue: str) -> QueueLimits:
         tree_queue = self._cache.tree.queues.get(queue)

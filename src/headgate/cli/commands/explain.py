@@ -1,6 +1,6 @@
-"""``headgate explain job|workload|pod NAME``: why it waits, and when it will probably start, in one screen.
+"""``headgate explain KIND NAME``: why it waits, and when it will probably start, in one screen.
 
-``explain_file.py`` explains objects that do not exist yet (``-f``).
+``explain_queue.py`` explains queues; ``explain_file.py`` explains objects that do not exist yet (``-f``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from headgate.cli.commands.expected_starts import (
 )
 from headgate.cli.commands.explain_file import explain_file
 from headgate.cli.commands.explain_pod import ExplainedPod, explain_pod, pod_lines
-from headgate.cli.commands.explain_quota import description_lines, inspection_lines
+from headgate.cli.commands.explain_queue import QUEUE_KINDS, explain_any_queue
+from headgate.cli.commands.explain_quota import age, description_lines, inspection_lines
 from headgate.cli.commands.queues import describe_unavailable
 from headgate.cli.options.cluster_access import cluster_options, connect, exit_with_error, perform, rest_config_or_exit
 from headgate.cli.options.job_options import kinds_option
@@ -40,6 +41,7 @@ from headgate.jobs.names import OWN_GATES
 from headgate.kube.api_resources import PODS
 from headgate.kube.scheduling_gates import gate_names
 from headgate.quota.explain.description import WorkloadDescription
+from headgate.runtime.inspection.deployments import inspect_deployment
 from headgate.runtime.inspection.object_reads import get_object
 from headgate.runtime.inspection.quota import QuotaInspection
 from headgate.runtime.inspection.unavailable import UnavailableResource
@@ -51,11 +53,15 @@ Estimates = Mapping[str, StartEstimate]
 _KINDS: Final = {
     **dict.fromkeys(("workload", "workloads", "wl", "kwl", "workload.kueue.x-k8s.io"), "workload"),
     **dict.fromkeys(("pod", "pods", "po"), "pod"),
+    **dict.fromkeys(("deployment", "deployments", "deploy", "deployment.apps", "deployments.apps"), "deployment"),
+    **QUEUE_KINDS,
 }
+_MAX_GROUPS: Final = 3
+"""For how many groups of waiting pods of a Deployment one is explained."""
 
 
-@click.command(short_help="Explain why a job, a workload or a pod waits, and what has to happen next.")
-@click.argument("target", nargs=-1, metavar="[job|workload|pod NAME]")
+@click.command(short_help="Explain why a job, pod, Deployment, Workload or queue waits, and what has to happen.")
+@click.argument("target", nargs=-1, metavar="[KIND NAME]")
 @click.option(
     "-f",
     "--filename",
@@ -85,7 +91,8 @@ def command(
     kubeconfig: str,
     context: str,
 ) -> None:
-    """Explain why a job, a workload or a pod waits, with numbers and names, and what has to happen next.
+    """Explain why an object waits, with numbers and names, and what has to happen next. KIND is pod, job, deployment,
+    workload, queue, clusterqueue or localqueue.
 
     For a job in Kueue's queues: its position, what is missing in each flavor, which workloads hold it, which would have
     to end, admission checks, gates and back-off; or why it has no Workload. Pods that still terminate although their
@@ -94,6 +101,11 @@ def command(
     For a pod: gates of other controllers, with the client that set them and the time; its queue, with what is
     requested, in use and allowed, and its position; the message of the scheduler about nodes; its Workload, if Kueue's
     gate holds it.
+
+    For a Deployment: how many of its pods wait, and why, for one pod of each reason.
+
+    For a queue: whether it admits, how full it is, who holds the most, who is first in line, and what would help that
+    one.
 
     The result is computed from lists, by the same engines that decide; these need not run. Without the right to list,
     the command shows the object's own status and the missing right.
@@ -111,6 +123,10 @@ def command(
       headgate explain job train -n team-a
       headgate explain workload job-train-5a3f2 -n team-a
       headgate explain pod train-3 -n team-a
+      headgate explain deployment web -n team-b
+      headgate explain queue eng
+      headgate explain clusterqueue research
+      headgate explain localqueue lq -n team-a
       headgate explain job/train -n team-a -o json
       headgate explain trainingrun NAME --job-kinds FILE   a kind that a file describes
       headgate explain -f job.yaml -n team-a || echo "it would not start now"
@@ -129,6 +145,10 @@ def command(
             pod = asyncio.run(explain_pod(rest_config, scope, name, served, gated))
             found = asyncio.run(_estimate_pod(rest_config, pod, served, gated, now_s)) if estimates else ({}, None)
             _print_pod(pod, *found, output, now_s)
+        elif kind == "deployment":
+            asyncio.run(_explain_deployment(rest_config, scope, name, served, gated, output, now_s))
+        elif kind in QUEUE_KINDS.values():
+            asyncio.run(_explain_queue(rest_config, str(kind), scope, name, served, gated, output, now_s))
         else:
             inspected = asyncio.run(_inspect(rest_config, kind, scope, name, now_s))
             expected = asyncio.run(_estimate(rest_config, inspected[0], now_s)) if estimates else {}
@@ -145,10 +165,82 @@ def _target(target: tuple[str, ...], kinds: tuple[JobKind, ...]) -> tuple[str | 
     )
     if kind is None or len(rest) != 1 or not rest[0]:
         raise click.UsageError(
-            "name the object to explain: headgate explain pod NAME, job NAME or workload NAME, with -n NAMESPACE; for "
-            "another kind of job add --job-kinds FILE, or find its workload with headgate workloads --for TYPE/NAME"
+            "name the object to explain: headgate explain KIND NAME, with -n NAMESPACE; KIND is pod, job, deployment, "
+            "workload, queue, clusterqueue or localqueue; for another kind of job add --job-kinds FILE, or find its "
+            "workload with headgate workloads --for TYPE/NAME"
         )
     return kind, rest[0]
+
+
+async def _explain_queue(
+    rest_config: RESTConfig,
+    kind: str,
+    namespace: str,
+    name: str,
+    served: tuple[str, ...],
+    gated: tuple[str, ...],
+    output: str,
+    now_s: float,
+) -> None:
+    async with connect(rest_config) as transport:
+        found = await explain_any_queue(transport, kind, namespace, name, served, gated, now_s)
+    if isinstance(found, ListRefused):
+        exit_with_error("explain", found.text)
+    if output != "text":
+        _print_document(found.document, found.unavailable, found.revision, output)
+        return
+    click.echo("\n".join([*found.lines, describe_unavailable(_refused(found.unavailable), found.revision)]))
+
+
+def _refused(unavailable: Iterable[UnavailableResource]) -> list[UnavailableResource]:
+    return [each for each in unavailable if not each.is_absent]
+
+
+async def _explain_deployment(
+    rest_config: RESTConfig,
+    namespace: str,
+    name: str,
+    served: tuple[str, ...],
+    gated: tuple[str, ...],
+    output: str,
+    now_s: float,
+) -> None:
+    """The Deployment, and one pod of each group that waits for the same."""
+    async with connect(rest_config) as transport:
+        found = await perform(transport, inspect_deployment(namespace, name))
+    if isinstance(found, ListRefused):
+        exit_with_error("explain", found.text)
+    groups = found.waiting[:_MAX_GROUPS]
+    explained = [(each, await explain_pod(rest_config, namespace, each.pods[0], served, gated)) for each in groups]
+    if output != "text":
+        unavailable = [each for _, pod in explained for each in unavailable_of(pod)]
+        document = {"kind": "deployment", **msgspec.to_builtins(found)}
+        document["explained"] = [
+            {"text": pod.text} if isinstance(pod, ListRefused) else msgspec.to_builtins(pod.explanation)
+            for _, pod in explained
+        ]
+        _print_document(document, unavailable, "", output)
+        return
+    click.echo(f"deployment {namespace}/{name}: {found.summary}")
+    click.echo(f"  {age(found.created, now_s)} old, {found.placed} of {found.pods} pods on nodes, {found.ready} ready")
+    for fact in found.facts:
+        click.echo(f"  {fact}")
+    for group, pod in explained:
+        others = len(group.pods) - 1
+        click.echo(f"{len(group.pods)} pods wait for the same; one of them:" if others else "one pod waits:")
+        lines = [pod.text] if isinstance(pod, ListRefused) else list(pod_lines(pod.explanation, now_s))
+        click.echo("\n".join(f"  {line}" for line in lines))
+    if len(found.waiting) > _MAX_GROUPS:
+        click.echo(f"{len(found.waiting) - _MAX_GROUPS} more groups of pods wait for something else")
+    for line in dict.fromkeys(each.line for _, pod in explained for each in _refused(unavailable_of(pod))):
+        click.echo(line)
+
+
+def unavailable_of(pod: ExplainedPod | ListRefused) -> list[UnavailableResource]:
+    if isinstance(pod, ListRefused):
+        return []
+    inspections = [each for each in (pod.queues, pod.quota) if each is not None]
+    return [*(resource for each in inspections for resource in each.unavailable), *pod.workloads.missing]
 
 
 async def _inspect(
@@ -243,7 +335,7 @@ def _print_pod(
     if isinstance(pod, ListRefused):
         exit_with_error("explain", pod.text)
     inspections = [each for each in (pod.queues, pod.quota) if each is not None]
-    unavailable = [*(resource for each in inspections for resource in each.unavailable), *pod.workloads.missing]
+    unavailable = unavailable_of(pod)
     if output != "text":
         document = {
             **msgspec.to_builtins(pod.explanation),

@@ -23,7 +23,9 @@ from headgate.quota.explain.queue_list import (
     FlavorUsage,
     LocalQueueRow,
     cluster_queue_rows,
+    local_without_usage,
     stray_local_queues,
+    without_usage,
 )
 from headgate.quota.kinds.names import CLUSTER_QUEUES, LOCAL_QUEUES
 from headgate.runtime.inspection.queues import QueueInspection, inspect_queues
@@ -40,6 +42,7 @@ _QUOTA_COLUMNS: Final = (
     *("AVAILABLE", "BORROWING LIMIT", "LENDING LIMIT", "STRATEGY"),
 )
 _QUOTA_WIDE: Final = 4
+_NO_USAGE: Final = FlavorUsage("-", "-", "-", "-")
 _CLUSTER_QUEUE_TYPE: Final = resource_name(CLUSTER_QUEUES).replace("queues", "queue", 1)
 _LOCAL_QUEUE_TYPE: Final = resource_name(LOCAL_QUEUES).replace("queues", "queue", 1)
 
@@ -109,7 +112,10 @@ def _listing(queues: QueueInspection, quota: QuotaInspection, schedulers: tuple[
         document |= _queue_document(queues)
     if has_quota:
         cluster_queues, strays_of_quota = cluster_queue_rows(quota.engine), stray_local_queues(quota.engine)
-        tables.append(_quota_table(quota, cluster_queues, strays_of_quota))
+        if not quota.knows_positions:
+            cluster_queues = list(map(without_usage, cluster_queues))
+            strays_of_quota = list(map(local_without_usage, strays_of_quota))
+        tables.append(_quota_table(cluster_queues, strays_of_quota))
         remarks += [f"clusterqueue/{each.name}: {each.message}" for each in cluster_queues if each.message]
         if quota.has_listed(CLUSTER_QUEUES):
             remarks += [
@@ -122,50 +128,47 @@ def _listing(queues: QueueInspection, quota: QuotaInspection, schedulers: tuple[
     return Listing(tuple(tables), document, (*remarks, *([""] if remarks else []), *revision.splitlines()))
 
 
-def _quota_table(quota: QuotaInspection, rows: list[ClusterQueueRow], strays: list[LocalQueueRow]) -> Table:
+def _quota_table(rows: list[ClusterQueueRow], strays: list[LocalQueueRow]) -> Table:
     cells: list[tuple[str, ...]] = []
     names: list[str] = []
     for row in rows:
-        of_row = list(_cluster_queue_cells(quota, row))
+        of_row = list(_cluster_queue_cells(row))
         cells += of_row
         names += [f"{_CLUSTER_QUEUE_TYPE}/{row.name}", *[""] * (len(of_row) - 1)]
         for local in row.local_queues:
-            _add_local_queue(quota, local, cells, names)
+            _add_local_queue(local, cells, names)
     for local in strays:
-        _add_local_queue(quota, local, cells, names)
+        _add_local_queue(local, cells, names)
     return Table(_QUOTA_COLUMNS, tuple(cells), tuple(names), _QUOTA_WIDE)
 
 
-def _add_local_queue(
-    quota: QuotaInspection, local: LocalQueueRow, cells: list[tuple[str, ...]], names: list[str]
-) -> None:
-    of_row = list(_local_queue_cells(quota, local))
+def _add_local_queue(local: LocalQueueRow, cells: list[tuple[str, ...]], names: list[str]) -> None:
+    of_row = list(_local_queue_cells(local))
     cells += of_row
     names += [f"{_LOCAL_QUEUE_TYPE}/{local.name}", *[""] * (len(of_row) - 1)]
 
 
-def _cluster_queue_cells(quota: QuotaInspection, row: ClusterQueueRow) -> Iterator[tuple[str, ...]]:
+def _cluster_queue_cells(row: ClusterQueueRow) -> Iterator[tuple[str, ...]]:
     """A row for each flavor and resource; the first one names the queue. A question mark stands for a value that is
     unknown because a right is missing."""
-    knows = quota.knows_positions
-    state = row.state if knows else "?"
-    for index, each in enumerate(row.flavors or (FlavorUsage("-", "-", "-", "-"),)):
-        first = (row.name, state, row.cohort or "-") if index == 0 else ("", "", "")
-        used = (each.used, each.reserved, each.borrowed or "-") if knows else ("?",) * 3
-        pending = ("" if index else str(row.pending)) if knows else "?"
-        wide = (each.available or "-") if knows else "?", each.borrowing_limit or "-", each.lending_limit or "-"
+    for index, each in enumerate(row.flavors or (_NO_USAGE,)):
+        first = (row.name, row.state or "?", row.cohort or "-") if index == 0 else ("", "", "")
+        used = each.used or "?", each.reserved or "?", each.borrowed or ("-" if each.used else "?")
+        wide = each.available or ("-" if each.used else "?"), each.borrowing_limit or "-", each.lending_limit or "-"
         strategy = "" if index else row.strategy
-        yield (*first, each.flavor, each.resource, each.nominal or "-", *used, pending, *wide, strategy)
+        yield (*first, each.flavor, each.resource, each.nominal or "-", *used, _pending(row, index), *wide, strategy)
 
 
-def _local_queue_cells(quota: QuotaInspection, row: LocalQueueRow) -> Iterator[tuple[str, ...]]:
-    knows = quota.knows_positions
-    state = row.state if knows else "?"
-    for index, each in enumerate(row.usage or (FlavorUsage("-", "-", "-", "-"),)):
-        first = (f"  {row.namespace}/{row.name}", state, "") if index == 0 else ("", "", "")
-        used = (each.used, each.reserved) if knows else ("?", "?")
-        pending = ("" if index else str(row.pending)) if knows else "?"
-        yield (*first, each.flavor, each.resource, "", *used, "", pending, "", "", "", "")
+def _local_queue_cells(row: LocalQueueRow) -> Iterator[tuple[str, ...]]:
+    for index, each in enumerate(row.usage or (_NO_USAGE,)):
+        first = (f"  {row.namespace}/{row.name}", row.state or "?", "") if index == 0 else ("", "", "")
+        used = (each.used, each.reserved) if row.pending is not None else ("?", "?")
+        yield (*first, each.flavor, each.resource, "", *used, "", _pending(row, index), "", "", "", "")
+
+
+def _pending(row: ClusterQueueRow | LocalQueueRow, index: int) -> str:
+    """In the first row of a queue."""
+    return "" if index else "?" if row.pending is None else str(row.pending)
 
 
 def describe_unavailable(unavailable: Iterable[UnavailableResource], revision: str) -> str:

@@ -28,8 +28,8 @@ class FlavorUsage(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
 
     flavor: str
     resource: str
-    used: str
-    reserved: str
+    used: str = ""
+    reserved: str = ""
     nominal: str = ""
     borrowed: str = ""
     available: str = ""
@@ -42,8 +42,8 @@ class LocalQueueRow(msgspec.Struct, frozen=True, omit_defaults=True, rename="cam
 
     namespace: str
     name: str
-    state: str
-    pending: int
+    state: str = ""
+    pending: int | None = None
     usage: tuple[FlavorUsage, ...] = ()
     cluster_queue: str = ""
 
@@ -53,15 +53,37 @@ class ClusterQueueRow(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
     ``reserving`` and ``admitted``: numbers of Workloads; those that are admitted also count as reserving."""
 
     name: str
-    state: str
-    pending: int
-    reserving: int
-    admitted: int
+    state: str = ""
+    pending: int | None = None
+    reserving: int | None = None
+    admitted: int | None = None
     cohort: str = ""
     strategy: str = ""
     message: str = ""
     flavors: tuple[FlavorUsage, ...] = ()
     local_queues: tuple[LocalQueueRow, ...] = ()
+
+
+def without_usage(row: ClusterQueueRow) -> ClusterQueueRow:
+    """What the spec of the queue says, if the objects that say the rest may not be read."""
+    flavors = tuple(
+        FlavorUsage(
+            each.flavor,
+            each.resource,
+            nominal=each.nominal,
+            borrowing_limit=each.borrowing_limit,
+            lending_limit=each.lending_limit,
+        )
+        for each in row.flavors
+    )
+    local_queues = tuple(map(local_without_usage, row.local_queues))
+    return ClusterQueueRow(
+        row.name, cohort=row.cohort, strategy=row.strategy, flavors=flavors, local_queues=local_queues
+    )
+
+
+def local_without_usage(row: LocalQueueRow) -> LocalQueueRow:
+    return LocalQueueRow(row.namespace, row.name, cluster_queue=row.cluster_queue)
 
 
 class _Counts:

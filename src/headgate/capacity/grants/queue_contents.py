@@ -1,0 +1,72 @@
+"""The pods of a queue and of the queues below it: those that hold its capacity, and those that wait, in order.
+
+For single calls such as ``headgate explain queue``: the cost is proportional to all pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from headgate.capacity.cache.pod_record import NEEDS_NO_NODE, PROMISED, AllocationState, PodRecord
+from headgate.capacity.grants.queue_cache import QueueCache
+
+
+class CapacityHolder(msgspec.Struct, frozen=True):
+    """A pod that holds capacity. ``key``: namespace/name. ``is_promised``: the capacity is reserved, and the pod has no
+    node yet."""
+
+    uid: str
+    key: str
+    queue: str
+    amounts: Mapping[str, int]
+    is_promised: bool
+
+
+class WaitingPod(msgspec.Struct, frozen=True):
+    uid: str
+    key: str
+    queue: str
+    group: str = ""
+
+
+class QueueContents(msgspec.Struct, frozen=True):
+    """``waiting``: the pods that wait for a grant, in the order of their queue; ``held_back``: those that wait for
+    something else first, such as a gate of another component, in order of their names."""
+
+    holders: tuple[CapacityHolder, ...]
+    waiting: tuple[WaitingPod, ...]
+    held_back: tuple[WaitingPod, ...]
+
+
+def find_contents(cache: QueueCache, queue: str) -> QueueContents:
+    cache.process_changes()
+    below = [
+        record for _, record in sorted(cache.records.items()) if queue in cache.tree.path(record.queue) and record.queue
+    ]
+    waiting = [record for record in below if record.waits_for_grant]
+    waiting.sort(key=lambda each: (each.queue, cache.admission_key(each), each.task.uid))
+    held_back = [record for record in below if record.state not in (*NEEDS_NO_NODE, *PROMISED, AllocationState.WAITING)]
+    return QueueContents(
+        tuple(_holder(record) for record in below if _holds(record)),
+        tuple(map(_waiting, waiting)),
+        tuple(_waiting(each) for each in sorted(held_back, key=lambda each: (each.task.namespace, each.task.name))),
+    )
+
+
+def _holds(record: PodRecord) -> bool:
+    return record.state in (AllocationState.ALLOCATED, *PROMISED) and any(record.counted_amounts.values())
+
+
+def _holder(record: PodRecord) -> CapacityHolder:
+    is_promised = record.state is not AllocationState.ALLOCATED
+    return CapacityHolder(record.task.uid, _key(record), record.queue, record.counted_amounts, is_promised)
+
+
+def _waiting(record: PodRecord) -> WaitingPod:
+    return WaitingPod(record.task.uid, _key(record), record.queue, record.task.group)
+
+
+def _key(record: PodRecord) -> str:
+    return f"{record.task.namespace}/{record.task.name}"
