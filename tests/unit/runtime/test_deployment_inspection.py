@@ -37,9 +37,8 @@ def test_a_deployment_that_runs_or_wants_nothing_is_not_held() -> None:
         "all 1 pods are ready: nothing holds it"
     )
     assert describe_deployment(a_deployment(0), []).summary == "it wants no pods: spec.replicas is 0"
-    assert (
-        describe_deployment(a_deployment(1), [a_pod("a", "n")]).summary == "all its pods have nodes; 0 of 1 are ready"
-    )
+    starting = describe_deployment(a_deployment(1), [a_pod("a", "n")])
+    assert starting.summary == "all its pods have nodes; 0 of 1 are ready"
 
 
 def test_pods_that_cannot_be_created_are_a_fact() -> None:
