@@ -15,21 +15,9 @@ from headgate.cli.options.suggestions import SuggestingGroup
 _COMMANDS: Final = {
     name: f"headgate.cli.commands.{name.replace('-', '_')}"
     for name in (
-        *("annotations", "audit", "backup", "check", "config", "demo", "down", "explain", "gates", "hold", "install"),
-        *(
-            "install-crds",
-            "load",
-            "nodes",
-            "queues",
-            "record",
-            "restore",
-            "resume",
-            "run",
-            "simulate",
-            "uninstall",
-            "up",
-        ),
-        *("workloads",),
+        *("annotations", "audit", "backup", "check", "completion", "config", "demo", "doctor", "down", "explain"),
+        *("gates", "history", "hold", "install", "install-crds", "load", "nodes", "queues", "record", "restore"),
+        *("resume", "run", "simulate", "uninstall", "up", "wait", "workloads"),
     )
 }
 
@@ -72,9 +60,12 @@ def main() -> None:
     Its queues    headgate queues        shows how full they are; see also explain pod NAME
     Its workloads headgate workloads -A  shows the state of jobs in Kueue's queues; see also explain job NAME
     Its jobs      headgate hold NAME     keeps a job that waits from being admitted; see also resume
+    Its progress  headgate wait job NAME --for admitted   waits for it; headgate history job NAME is its past
+    Its problems  headgate doctor        says what is wrong, with the fix
     Its gates     headgate gates list -A   shows which gates hold pods; see also gates lift
     Its history   headgate record FILE   records what happens; headgate audit FILE checks it, with the bill
     Its settings  headgate config check FILE   checks a configuration file; see also config docs
+    Your shell    headgate completion bash   completes commands, options and names; also zsh and fish
     """
     set_up_once()
 

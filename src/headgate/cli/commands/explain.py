@@ -30,6 +30,7 @@ from headgate.cli.options.cluster_access import cluster_options, connect, exit_w
 from headgate.cli.options.job_options import kinds_option
 from headgate.cli.options.listing import document_text
 from headgate.cli.options.log_options import log_options
+from headgate.cli.options.name_completion import complete_target
 from headgate.cli.options.query_options import output_option, served_option
 from headgate.client.kubeconfig import RESTConfig
 from headgate.client.pager import ListRefused
@@ -56,12 +57,13 @@ _KINDS: Final = {
     **dict.fromkeys(("deployment", "deployments", "deploy", "deployment.apps", "deployments.apps"), "deployment"),
     **QUEUE_KINDS,
 }
+_COMPLETED: Final = ("pod", "job", "deployment", "workload", "queue", "clusterqueue", "localqueue")
 _MAX_GROUPS: Final = 3
 """For how many groups of waiting pods of a Deployment one is explained."""
 
 
 @click.command(short_help="Explain why a job, pod, Deployment, Workload or queue waits, and what has to happen.")
-@click.argument("target", nargs=-1, metavar="[KIND NAME]")
+@click.argument("target", nargs=-1, metavar="[KIND NAME]", shell_complete=complete_target(_COMPLETED))
 @click.option(
     "-f",
     "--filename",

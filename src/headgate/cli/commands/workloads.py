@@ -20,6 +20,7 @@ from headgate.cli.options.cluster_access import (
 from headgate.cli.options.job_options import kinds_option
 from headgate.cli.options.listing import Listing, Table
 from headgate.cli.options.log_options import log_options
+from headgate.cli.options.name_completion import complete_name
 from headgate.cli.options.query_options import list_output_option, watch_option
 from headgate.cli.options.suggestions import SuggestingChoice
 from headgate.cli.wiring.list_runner import run_listing
@@ -52,8 +53,20 @@ _SHORT: Final = {"po": "pod", "deploy": "deployment", "sts": "statefulset", "rs"
     help="Only those in this state. May be repeated.",
 )
 @click.option("--for", "owner", default="", metavar="TYPE/NAME", help="Only those of this job, such as job/train.")
-@click.option("--queue", default="", metavar="NAME", help="Only those of this LocalQueue.")
-@click.option("--cluster-queue", default="", metavar="NAME", help="Only those of this ClusterQueue.")
+@click.option(
+    "--queue",
+    default="",
+    metavar="NAME",
+    help="Only those of this LocalQueue.",
+    shell_complete=complete_name("localqueue"),
+)
+@click.option(
+    "--cluster-queue",
+    default="",
+    metavar="NAME",
+    help="Only those of this ClusterQueue.",
+    shell_complete=complete_name("clusterqueue"),
+)
 @click.option(
     "--gated", is_flag=True, help="Only jobs and pods that a gate holds, with or without a Workload; the oldest first."
 )
