@@ -121,7 +121,7 @@ class PromiseLeases:
                 self._retries.discard(uid)
             else:
                 if record.lapse.at_s > time_of_day_s:
-                    cache.correct_lapse(record, time_of_day_s)
+                    self._correct_lapse(record, time_of_day_s)
                 self._retries.put(uid, now_s + record.lapse.retry_s - time_of_day_s)
         for key in changed_gangs:
             gang = cache.gangs.get(key)
@@ -133,6 +133,13 @@ class PromiseLeases:
             record.is_lapsed = False
             cache.recount(record)
             cache.changed_pods[uid] = None
+
+    def _correct_lapse(self, record: PodRecord, now_s: float) -> None:
+        """The recorded time of the lapse is in the future: the clock that wrote it was ahead. The lapse counts as of
+        now, so that the pod waits no longer than its back-off, and not behind pods that come later."""
+        self._cache.remove_from_counts(record)
+        record.correct_lapse(now_s)
+        self._cache.add_to_counts(record)
 
     def _set_deadline(self, record: PodRecord) -> None:
         uid = record.task.uid

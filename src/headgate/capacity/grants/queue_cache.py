@@ -348,13 +348,6 @@ class QueueCache:
         record.set_lapse(lapse)
         self.add_to_counts(record)
 
-    def correct_lapse(self, record: PodRecord, now_s: float) -> None:
-        """The recorded time of the lapse is in the future: the clock that wrote it was ahead. The lapse counts as of
-        now, so that the pod waits no longer than its back-off, and not behind pods that come later."""
-        self.remove_from_counts(record)
-        record.correct_lapse(now_s)
-        self.add_to_counts(record)
-
     def observe_lapse(self, record: PodRecord) -> None:
         """Take over a lapse that the API shows. The caller counts the pod again."""
         if self.conf.has_leases and record.new_lapse is not None:
