@@ -45,10 +45,7 @@ def test_the_commands_for_nodes_and_loads_work() -> None:
 def test_the_commands_for_a_cluster_in_the_background_work(tmp_path: Path, kube_binaries: Path) -> None:
     (block,) = blocks(section("In the background"))
     folder = tmp_path / "cluster"
-    environment = {
-        **os.environ,
-        "PATH": os.pathsep.join((str(HEADGATE.parent), str(kube_binaries), os.environ["PATH"])),
-    }
+    path = os.pathsep.join((str(HEADGATE.parent), str(kube_binaries), os.environ["PATH"]))
     try:
         done = subprocess.run(
             ["bash", "-ec", block.replace("/tmp/cluster", str(folder))],
