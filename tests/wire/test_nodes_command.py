@@ -111,6 +111,22 @@ def test_a_cluster_without_simulated_nodes_gets_none() -> None:
         assert len(cluster.client.list("Node")) == 1
 
 
+def test_a_node_of_another_simulator_does_not_fail_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headgate.cli.commands.nodes._REACTION_S", 0.2)
+    with Cluster(components=("apiserver",), nodes=0) as cluster:
+        cluster.client.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": "kwok-1", "annotations": {"kwok.x-k8s.io/node": "fake"}},
+            }
+        )
+        code, out, err = nodes(cluster, "fail", "kwok-1")
+        assert (code, out) == (1, "node/kwok-1 failed\n")
+        assert "kwok-1 did not become NotReady in 0.2 s" in err
+        assert "other simulators do not read its annotations" in err
+
+
 def test_a_cluster_that_starts_with_no_nodes_gets_some() -> None:
     with Cluster(components=("apiserver", "nodes"), nodes=0) as cluster:
         assert nodes(cluster, "add") == (0, "node/node-0001 added\n", "")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from headgate.cli.embedded.stopping import stop_server
 from headgate.testing import Cluster, ClusterStartFailed, RequestRefused, wait_until
 
 CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}, "data": {"a": "1"}}
@@ -115,6 +116,13 @@ def test_what_needs_the_other_kind_of_cluster_is_refused() -> None:
             cluster.start()
     with pytest.raises(RuntimeError, match="does not run"):
         _ = cluster.client
+
+
+def test_a_cluster_in_the_process_of_the_tests_is_not_stopped_by_headgate_down() -> None:
+    with Cluster(components=("apiserver",)) as cluster:
+        done = stop_server(cluster.data, 0.2, force=True)
+        assert not done.is_stopped
+        assert f"process {os.getpid()} uses {cluster.data} and was not stopped: it has no record" in done.text
 
 
 ORPHAN = """

@@ -36,6 +36,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 NOT_READY: Final = f"{PREFIX}not-ready"
 SILENT: Final = f"{PREFIX}silent-after"
 _POLL_S: Final = 0.05
+_REACTION_S: Final = 15.0
+_WHY_NOT_READY: Final = (
+    "the annotations of the nodes say so, or no Headgate simulates them (other simulators do not read its annotations)"
+)
 _EFFECTS: Final = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
 _PODS: Final = {"pods": "110"}
 _decode: Final = wire_json.WireDecoder(ListResponse[dict[str, Any]]).decode
@@ -57,7 +61,7 @@ def _node_options(command: F) -> F:
 @click.group(short_help="Add, remove, fail and label simulated nodes.")
 @log_options
 def command() -> None:
-    """Change the simulated nodes of a cluster while it runs: those of `headgate up`, and of KWOK.
+    """Change the simulated nodes of a cluster while it runs. On KWOK's nodes, add, remove and label work.
 
     Nodes that are not simulated are never changed; a command that names one is refused before its first write.
 
@@ -139,15 +143,11 @@ def add_nodes(
         for node in made:
             await _write(transport, "create", write_requests.create(NODES, "", node))
             click.echo(f"node/{node['metadata']['name']} added")
-        return await _not_ready(transport, [node["metadata"]["name"] for node in made], wait_s)
+        return await _without(transport, [node["metadata"]["name"] for node in made], "True", wait_s)
 
     missing = _run("add", kubeconfig, context, add)
     if missing:
-        names = ", ".join(missing[:3]) + (" and others" if len(missing) > 3 else "")
-        exit_with_error(
-            "nodes add",
-            f"{names} did not become Ready in {wait_s:g} s: their annotations say so, or no process simulates nodes",
-        )
+        exit_with_error("nodes add", f"{_some(missing)} did not become Ready in {wait_s:g} s: {_WHY_NOT_READY}")
 
 
 @command.command("remove", short_help="Delete simulated nodes.")
@@ -189,8 +189,8 @@ def fail_nodes(
       headgate nodes fail -l topology.kubernetes.io/zone=a --silent
     """
     annotations = {SILENT: "0s"} if silent else {NOT_READY: "true"}
-    done = "is silent" if silent else "failed"
-    _change("fail", "patch", done, names, selector, all_nodes, kubeconfig, context, _annotate(annotations))
+    done, expected = ("is silent", "") if silent else ("failed", "False")
+    _change("fail", "patch", done, names, selector, all_nodes, kubeconfig, context, _annotate(annotations), expected)
 
 
 @command.command("recover", short_help="Make simulated nodes Ready again.")
@@ -205,7 +205,7 @@ def recover_nodes(names: tuple[str, ...], selector: str, all_nodes: bool, kubeco
       headgate nodes recover --all
     """
     changes = _annotate({SILENT: None, NOT_READY: None})
-    _change("recover", "patch", "recovered", names, selector, all_nodes, kubeconfig, context, changes)
+    _change("recover", "patch", "recovered", names, selector, all_nodes, kubeconfig, context, changes, "True")
 
 
 @command.command("label", short_help="Set and remove labels of simulated nodes.")
@@ -258,8 +258,10 @@ def _change(
     kubeconfig: str,
     context: str,
     request_for: Callable[[Object], HTTPRequest],
+    expected: str = "",
 ) -> None:
-    """``verb``: the right that it takes. ``done``: what is printed of each node."""
+    """``verb``: the right that it takes. ``done``: what is printed of each node. ``expected``: the status of the Ready
+    condition that the kubelets then report; empty if the command does not wait for it."""
     if bool(names) + bool(selector) + all_nodes != 1:
         raise click.UsageError("select the nodes: pass NAMEs, -l SELECTOR, or --all")
     parsed = parse_selector(selector)
@@ -267,14 +269,20 @@ def _change(
         raise click.BadParameter(parsed, param_hint="-l")
 
     async def change(transport: Transport) -> list[str]:
-        problems = []
+        problems: list[str] = []
+        changed: list[str] = []
         for node in _select(await list_nodes(transport, selector), names, only_hollow=all_nodes):
             try:
                 await _write(transport, verb, request_for(node))
             except NodesRefused as problem:
                 problems.append(f"node {node['metadata']['name']}: {problem}")
             else:
-                click.echo(f"node/{node['metadata']['name']} {done}")
+                changed.append(node["metadata"]["name"])
+                click.echo(f"node/{changed[-1]} {done}")
+        late = await _without(transport, changed, expected, _REACTION_S) if expected else []
+        if late:
+            state = "Ready" if expected == "True" else "NotReady"
+            problems.append(f"{_some(late)} did not become {state} in {_REACTION_S:g} s: {_WHY_NOT_READY}")
         return problems
 
     problems = _run(name, kubeconfig, context, change)
@@ -319,13 +327,14 @@ async def check_simulated(transport: Transport, nodes: Sequence[Object]) -> None
     )
 
 
-async def _not_ready(transport: Transport, names: Iterable[str], wait_s: float) -> list[str]:
-    """Those of the nodes that are not Ready when the time is over."""
+async def _without(transport: Transport, names: Iterable[str], expected: str, wait_s: float) -> list[str]:
+    """Those of the nodes whose Ready condition has another status when the time is over. A node that is gone counts as
+    one of them."""
     loop = asyncio.get_running_loop()
     until_s, waiting = loop.time() + wait_s, set(names)
     while waiting and wait_s:
         for node in await list_nodes(transport):
-            if conditions.is_true((node.get("status") or {}).get("conditions"), "Ready"):
+            if conditions.has_status((node.get("status") or {}).get("conditions"), "Ready", expected):
                 waiting.discard(node["metadata"]["name"])
         if not waiting or loop.time() >= until_s:
             break

@@ -106,7 +106,7 @@ async def run(
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     stop_at_end_of(stop_descriptor, stop.set)
-    async with running_cluster(options, print_line) as cluster:
+    async with running_cluster(options, print_line, has_own_process=True) as cluster:
         gc.freeze()  # tables and objects are never freed; scanning them for garbage would delay requests
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
         print_line("ready")
@@ -117,11 +117,14 @@ async def run(
 
 
 @contextlib.asynccontextmanager
-async def running_cluster(options: ClusterOptions, print_line: PrintLine) -> AsyncIterator[RunningCluster]:
-    """A cluster in this event loop until the end of the context. Raises ``StartupError``."""
+async def running_cluster(
+    options: ClusterOptions, print_line: PrintLine, *, has_own_process: bool = False
+) -> AsyncIterator[RunningCluster]:
+    """A cluster in this event loop until the end of the context. Raises ``StartupError``. ``has_own_process``: whether
+    ``headgate down`` may stop the process."""
     sock = _bind(options)
     try:
-        async with _cluster(options, sock, print_line) as cluster:
+        async with _cluster(options, sock, print_line, has_own_process) as cluster:
             yield cluster
     finally:
         sock.close()
@@ -141,13 +144,14 @@ def _bind(options: ClusterOptions) -> socket.socket:
 
 @contextlib.asynccontextmanager
 async def _cluster(
-    options: ClusterOptions, sock: socket.socket, print_line: PrintLine
+    options: ClusterOptions, sock: socket.socket, print_line: PrintLine, has_own_process: bool
 ) -> AsyncIterator[RunningCluster]:
     port = sock.getsockname()[1]
     url = f"https://[{options.host}]:{port}" if ":" in options.host else f"https://{options.host}:{port}"
     async with contextlib.AsyncExitStack() as stack:
         served = await serve(options, sock, print_line, stack)
-        _keep_record(options, url, stack)
+        if has_own_process:
+            _keep_record(options, url, stack)
         await components.start(options, served, stack)
         metrics = await _serve_metrics(options, served, stack)
         authority = served.certificates.ca.read_bytes()
