@@ -30,6 +30,7 @@ from headgate.cli.options.feature_gates import feature_gates_option
 from headgate.cli.options.gate_options import gated_events_option, groups_option, waiting_option
 from headgate.cli.options.job_options import job_options
 from headgate.cli.options.log_options import log_options, say, set_file_settings
+from headgate.cli.options.metrics_option import metrics_option
 from headgate.cli.wiring.controllers import (
     GATE_POLICIES_LEASE,
     JOBS_LEASE,
@@ -56,7 +57,6 @@ from headgate.cli.wiring.gates import (
 from headgate.cli.wiring.metrics import (
     ProcessMetrics,
     SecureMetricsOptions,
-    metrics_option,
     secure_metrics_options,
 )
 from headgate.cli.wiring.run_options import RunOptions, ShadowOptions, listen_problem, serve_metrics

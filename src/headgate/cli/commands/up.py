@@ -22,9 +22,9 @@ from headgate.cli.options.feature_gates import feature_gates_option
 from headgate.cli.options.gate_options import gated_events_option, gating_options, groups_option, waiting_option
 from headgate.cli.options.job_options import job_options
 from headgate.cli.options.log_options import log_options
+from headgate.cli.options.metrics_option import metrics_option
 from headgate.cli.options.suggestions import SuggestingChoice
 from headgate.cli.wiring.event_loop import loop_factory
-from headgate.cli.wiring.metrics import metrics_option
 from headgate.jobs.settings import JobSettings
 from headgate.kube.feature_gates import FeatureGates
 from headgate.store.io.database_file import StoreError, lock_owner

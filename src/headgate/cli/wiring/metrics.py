@@ -26,17 +26,6 @@ from headgate.runtime.health.server import serve_health
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def metrics_option(command: F) -> F:
-    """Adds the parameter ``metrics_listen`` to a command."""
-    return click.option(
-        "--metrics-listen",
-        default="",
-        metavar="HOST:PORT",
-        help="The address for /metrics, /healthz, /livez and /readyz, over HTTP without authentication unless"
-        " --metrics-secure is given. [default: not served]",
-    )(command)
-
-
 class SecureMetricsOptions(msgspec.Struct, frozen=True):
     """The options of the command line. ``is_on``: served over TLS; ``/metrics`` needs a token whose user may ``get`` it
     (TokenReview, SubjectAccessReview)."""
