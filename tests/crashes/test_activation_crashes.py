@@ -16,6 +16,7 @@ from unit.jobs.activation_fixtures import (
     an_activation_world,
     job_labels,
     label,
+    patch_workload,
     read,
     state,
     switch,
@@ -120,6 +121,54 @@ def test_a_workload_that_is_deleted_after_any_write_leaves_the_job_held() -> Non
         assert job_labels(world, "job") == {}, title
 
     run_with_interference(make, scenario, delete, look)
+
+
+def test_a_workload_without_its_finalizer_that_is_deleted_after_any_write_leaves_the_job_held() -> None:
+    def scenario(world: CrashingWorld) -> None:
+        add(world, "job", ends=True)
+        label(world, "job", deactivate="true")
+        world.advance(10)
+
+    def delete(world: World) -> None:
+        found = workload(world, "job")
+        if found is not None:
+            path = f"{WORKLOADS}/{found['metadata']['name']}"
+            world.server.patch(path, {"metadata": {"finalizers": None}})
+            world.server.delete(path)
+
+    def look(title: str, world: CrashingWorld) -> None:
+        world.advance(20)
+        assert running(world) == [], title
+        assert state(world, "job") is WorkloadActivationState.INACTIVE_MANUAL, title
+        assert job_labels(world, "job") == {}, title
+        assert "kueue.x-k8s.io/resource-in-use" in (workload(world, "job") or {})["metadata"]["finalizers"], title
+
+    run_with_interference(make, scenario, delete, look)
+
+
+def test_a_crash_at_any_write_after_an_uninstallation_keeps_the_hold_and_restores_the_finalizer() -> None:
+    def scenario(world: CrashingWorld) -> None:
+        add(world, "first")
+        world.advance(1)
+        add(world, "job", ends=True)
+        label(world, "job", deactivate="true")
+        world.advance(5)
+        for each in ("first", "job"):
+            patch_workload(world, each, {"metadata": {"finalizers": None}})
+        world.crash()
+        world.advance(5)
+        path = f"{WORKLOADS}/{(workload(world, 'job') or {})['metadata']['name']}"
+        assert world.server.delete(path).status == 200
+        world.server.delete(f"{JOBS}/first", {"propagationPolicy": "Background"})
+        world.advance(20)
+
+    def look(title: str, world: CrashingWorld) -> tuple[Any, ...]:
+        assert running(world) == [], title
+        assert state(world, "job") is WorkloadActivationState.INACTIVE_MANUAL, title
+        assert job_labels(world, "job") == {}, title
+        return ()
+
+    run_with_crashes(make, scenario, look)
 
 
 def test_a_request_that_follows_after_any_write_is_the_one_that_counts() -> None:

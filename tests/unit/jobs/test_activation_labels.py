@@ -343,6 +343,38 @@ def test_a_workload_that_is_deleted_while_its_job_is_held_is_held_again() -> Non
     assert job_labels(world, "job") == {}
 
 
+def test_the_hold_is_kept_if_the_workload_is_deleted_without_its_finalizer() -> None:
+    world = a_full_queue()
+    label(world, "job", deactivate="true")
+    world.advance(5)
+    before = read(world, "job").uid
+    patch_workload(world, "job", {"metadata": {"finalizers": None}})
+    found = workload(world, "job")
+    assert found is not None
+    assert world.server.delete(f"{WORKLOADS}/{found['metadata']['name']}").status == 200
+    end_first(world)
+    world.advance(10)
+    assert read(world, "job").uid != before
+    assert state(world, "job") is WorkloadActivationState.INACTIVE_MANUAL
+    assert running(world) == []
+    assert job_labels(world, "job") == {}
+    assert len(emitted(world, "DeactivationKept", "Job")) == 1
+
+
+def test_a_resumed_job_is_not_held_again_when_its_workload_is_deleted_without_its_finalizer() -> None:
+    world = a_full_queue()
+    label(world, "job", deactivate="true")
+    world.advance(5)
+    label(world, "job", activate="true")
+    patch_workload(world, "job", {"metadata": {"finalizers": None}})
+    found = workload(world, "job")
+    assert found is not None
+    assert world.server.delete(f"{WORKLOADS}/{found['metadata']['name']}").status == 200
+    end_first(world)
+    world.advance(20)
+    assert is_complete(world, "job")
+
+
 def test_a_label_of_a_job_does_not_undo_what_a_client_with_rights_on_workloads_decided() -> None:
     world = a_deactivated_workload()
     for each in (DEACTIVATE, ACTIVATE):

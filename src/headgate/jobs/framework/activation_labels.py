@@ -8,7 +8,7 @@ precondition, also if it would change nothing there: the write is what shows tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from headgate.jobs.framework import job_writes
 from headgate.jobs.framework.job_writes import PassedOnLabel, PlannedWrite
@@ -67,12 +67,23 @@ def requested_label(job: Object) -> Mapping[str, str]:
     return {} if event is None or event not in LABEL_OF else {LABEL_OF[event]: "true"}
 
 
-def keep_deactivation(kind: JobKind, job: Object, workloads: Iterable[Object]) -> PlannedWrite | None:
-    """Sets the label on the job again if a Workload that it deactivated is being deleted: the next one gets it."""
-    if label_event(_labels(job)) in LABEL_OF or kind.outcome(job) is not None:
+def keep_deactivation(
+    kind: JobKind, job: Object, workloads: Iterable[Object], lost_holds: Container[str]
+) -> PlannedWrite | None:
+    """Sets the label on the job again if a Workload that it deactivated is being deleted: the next one gets it.
+    ``lost_holds``: the uids of jobs whose deactivated Workload is gone already."""
+    if not needs_label(kind, job):
         return None
-    is_lost = any(_is_terminating(each) and _is_deactivated_by_label(each) for each in workloads)
-    return job_writes.return_deactivation(kind, job) if is_lost else None
+    is_lost = any(_is_terminating(each) and is_deactivated_by_label(each) for each in workloads)
+    if is_lost or job["metadata"]["uid"] in lost_holds:
+        return job_writes.return_deactivation(kind, job)
+    return None
+
+
+def needs_label(kind: JobKind, job: Object) -> bool:
+    """Whether the deactivation of the job is lost with its Workload: the job has no label that the next Workload
+    gets."""
+    return label_event(_labels(job)) not in LABEL_OF and kind.outcome(job) is None
 
 
 def _state(
@@ -91,8 +102,9 @@ def _state(
     return suspended_state(_labels(workload))
 
 
-def _is_deactivated_by_label(workload: Object) -> bool:
-    if _has(workload, names.FINISHED) or names.RESOURCE_IN_USE not in (workload["metadata"].get("finalizers") or ()):
+def is_deactivated_by_label(workload: Object) -> bool:
+    """Whether a label has deactivated the Workload, or is going to."""
+    if _has(workload, names.FINISHED):
         return False
     event = label_event(_labels(workload))
     is_marked = names.DEACTIVATED_BY_LABEL in (workload["metadata"].get("annotations") or {})

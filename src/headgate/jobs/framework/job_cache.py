@@ -8,7 +8,7 @@ finds jobs by uid, jobs by the uid of their controller, and jobs that wait for a
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Final, TypeVar
 
 from headgate.controllers.framework.mutation_cache import MutationCache
@@ -111,7 +111,11 @@ def qualified_plural(resource: APIResource) -> str:
 class JobCache:
     """The newest known versions of jobs and Workloads."""
 
-    def __init__(self, kinds: tuple[JobKind, ...]) -> None:
+    def __init__(
+        self, kinds: tuple[JobKind, ...], workload_deleted: Callable[[Object], None] = lambda workload: None
+    ) -> None:
+        """``workload_deleted`` is called with the last known version of each Workload that is gone."""
+        self._workload_deleted: Final = workload_deleted
         self._kinds: Final = {(each.kind.group, each.kind.kind): qualified_plural(each.resource) for each in kinds}
         resources = (*(each.resource for each in kinds), WORKLOADS)
         self._latest: Final = {resource: MutationCache[tuple[str, str]]() for resource in resources}
@@ -137,6 +141,8 @@ class JobCache:
             key = qualified_plural(resource), namespace, name
             return [key, *self.owner_index.put(key, obj)]
         before, owner = self._owner(known), self._owner(obj)
+        if known is not None and known["metadata"]["uid"] != metadata["uid"]:
+            self._workload_deleted(known)
         if before is not None and before != owner:
             self._remove_workload_name(before, name)
         if owner is not None:
@@ -150,6 +156,7 @@ class JobCache:
         if resource != WORKLOADS:
             key = qualified_plural(resource), namespace, name
             return [key, *self.owner_index.remove(key)]
+        self._workload_deleted(known)
         owner = self._owner(known)
         if owner is not None:
             self._remove_workload_name(owner, name)

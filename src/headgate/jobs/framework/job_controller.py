@@ -26,7 +26,9 @@ from headgate.controllers.framework.reconcile import (
 )
 from headgate.controllers.ownership.pods import seconds
 from headgate.jobs.framework import flavors_and_priorities
+from headgate.jobs.framework.activation_labels import is_deactivated_by_label, needs_label
 from headgate.jobs.framework.decisions import rejected_start, written_decision
+from headgate.jobs.framework.finalizer_restores import FinalizerRestores
 from headgate.jobs.framework.flavors_and_priorities import FlavorsAndPriorities
 from headgate.jobs.framework.job_cache import NO_OWNER, JobCache, Key, qualified_plural
 from headgate.jobs.framework.job_plan import JobBlocked, JobPlanContext, has_condition, plan_job, plan_orphaned_workload
@@ -84,7 +86,7 @@ class ManagedJobController(Controller):
         unmanaged = (each for each in BUILTIN_KINDS if each.resource not in resources)  # their Workloads are finished
         self._kinds: Final = {qualified_plural(each.resource): each for each in (*settings.kinds, *unmanaged)}
         known = {kind: each for kind, each in known_ancestors(settings.kinds).items() if each in resources}
-        self._cache: Final = JobCache(tuple(self._kinds.values()))
+        self._cache: Final = JobCache(tuple(self._kinds.values()), self._workload_deleted)
         self._references: Final = FlavorsAndPriorities()
         self._namespaces: Final[dict[str, Mapping[str, str]]] = {}
         self._default_queues: Final[dict[str, str]] = {}  # by namespace: the creation time of its default LocalQueue
@@ -95,6 +97,8 @@ class ManagedJobController(Controller):
         self._last_emitted: Final[dict[str, JobBlocked]] = {}  # by the uid of a job: the last emitted reason
         self._stored_digests: Final[dict[str, str]] = {}  # see JobPlanContext
         self._passed_on: Final[dict[str, PassedOnLabel]] = {}
+        self._lost_holds: Final[dict[str, None]] = {}  # see JobPlanContext
+        self._restores: Final = FinalizerRestores()
         self._open_starts: Final = OpenStarts()
         self._unread: Final[UnreadObjects[Key]] = UnreadObjects()
         self._affected: Final[dict[Key, list[Key]]] = {}  # by the key that is reconciled: others to reconcile then
@@ -141,9 +145,18 @@ class ManagedJobController(Controller):
             self._last_emitted.pop(uid, None)
             self._stored_digests.pop(uid, None)
             self._passed_on.pop(uid, None)
+            self._lost_holds.pop(uid, None)
+            self._restores.forget(uid)
             self._open_starts.forget(uid)
             return _enqueue(self._cache.remove(resource, namespace, name, uid))
         return ()
+
+    def _workload_deleted(self, workload: Object) -> None:
+        """A Workload may be deleted at once, without a version that shows its deletion: it has no finalizer if another
+        client, or an uninstallation, has removed it."""
+        uid = _owner_uid(workload)
+        if self._cache.owner_index.key_of(uid) is not None and is_deactivated_by_label(workload):
+            self._lost_holds[uid] = None
 
     def _namespace_relabelled(self, namespace: str, labels: Mapping[str, str]) -> list[Enqueue]:
         before, selector = self._namespaces.get(namespace), self._settings.namespaces
@@ -157,7 +170,9 @@ class ManagedJobController(Controller):
     def reconcile(self, key: Key, now_s: float) -> ReconcileSteps:
         result = yield from self._reconcile(key, now_s)
         self._gated.reconciled(key)
-        return with_enqueues(result, key, _enqueue(self._affected.pop(key, ())))
+        due_s = self._restores.take_due_s(self._cache.workloads(key))
+        again = [] if due_s is None else [Enqueue(key, max(due_s - now_s, 0.0))]
+        return with_enqueues(result, key, [*_enqueue(self._affected.pop(key, ())), *again])
 
     def _reconcile(self, key: Key, now_s: float) -> ReconcileSteps:
         error = yield from self._read_due(key, now_s)
@@ -188,6 +203,8 @@ class ManagedJobController(Controller):
             self._gated.remove(key)
             self._rejections.forget(str(key))
             return Done()
+        if not needs_label(kind, job):
+            self._lost_holds.pop(uid, None)
         step = plan_job(kind, job, own, self._prebuilt_workload(job), self._plan_context(now_s))
         self._report_gate(key, kind, job, step.gate if isinstance(step, JobBlocked) else "")
         if isinstance(step, JobBlocked):
@@ -391,6 +408,8 @@ class ManagedJobController(Controller):
             features.activation_labels,
             self._passed_on,
             self._open_starts.is_open,
+            self._lost_holds,
+            lambda workload: self._restores.may_restore(workload, now_s),
         )
 
 

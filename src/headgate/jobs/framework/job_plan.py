@@ -8,7 +8,7 @@ resourceVersion of the object that it was planned from as preconditions. ``job_w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -75,7 +75,8 @@ class JobPlanContext(msgspec.Struct, frozen=True):
     Workload, the digest of the pod sets that Headgate sent, if the API server did not store all their fields.
     ``honours_activation``: whether the feature gate ActivationLabels is on. ``passed_on``: by the uid of a job, the
     label that was passed on to its Workload last. ``has_open_start``: whether a start of this version of the job was
-    sent and its outcome is unknown, so that the job may run."""
+    sent and its outcome is unknown, so that the job may run. ``lost_holds``: the uids of jobs whose Workload was
+    deactivated by a label and is gone. ``may_restore``: whether the finalizer may be added to this Workload now."""
 
     flavors: Mapping[str, ResourceFlavor]
     classes: PriorityClasses
@@ -87,6 +88,8 @@ class JobPlanContext(msgspec.Struct, frozen=True):
     honours_activation: bool = False
     passed_on: Mapping[str, PassedOnLabel] = {}
     has_open_start: Callable[[Object], bool] = lambda job: False
+    lost_holds: Container[str] = frozenset()
+    may_restore: Callable[[Object], bool] = lambda workload: True
 
 
 class JobPlanInput(msgspec.Struct, frozen=True):
@@ -151,7 +154,7 @@ def plan_job(
     if management == "unmanaged":
         return _first_step(_UNMANAGED_RULES, state)
     if management in ("managed", "no queue") and context.honours_activation:
-        kept = keep_deactivation(kind, job, workloads)
+        kept = keep_deactivation(kind, job, workloads, context.lost_holds)
         if kept is not None:
             return kept
     for each in workloads:
@@ -296,6 +299,15 @@ def _create_workload(state: JobPlanInput) -> JobPlanStep:
     return PlannedWrite(
         Create(WORKLOADS, namespace, created), (job_writes.job_event(state.kind, state.job, "CreatedWorkload", text),)
     )
+
+
+def _restore_finalizer(state: JobPlanInput) -> JobPlanStep:
+    """Adds the finalizer to a Workload that has lost it, for example by an uninstallation. The Workload of a job that
+    another client creates is left as that client made it."""
+    workload = state.workload
+    if workload is None or prebuilt_name(state.job) or not lacks_finalizer(workload):
+        return None
+    return job_writes.add_finalizer(workload) if state.context.may_restore(workload) else None
 
 
 def _update_workload(state: JobPlanInput) -> JobPlanStep:
@@ -451,6 +463,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     _hold_gated_job,
     _adopt_prebuilt_workload,
     _create_workload,
+    _restore_finalizer,
     _stop_evicted_job,
     _update_workload,
     _report_reclaimable_pods,
@@ -509,6 +522,12 @@ def is_terminating(obj: Object) -> bool:
 
 def has_finalizer(workload: Object) -> bool:
     return names.RESOURCE_IN_USE in (workload["metadata"].get("finalizers") or ())
+
+
+def lacks_finalizer(workload: Object) -> bool:
+    """Whether a Workload in use has no finalizer. Before a deletion the finalizer is not added."""
+    is_in_use = not is_terminating(workload) and not has_condition(workload, names.FINISHED)
+    return is_in_use and not has_finalizer(workload)
 
 
 def _key(obj: Object) -> str:

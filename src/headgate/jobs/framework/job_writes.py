@@ -190,6 +190,11 @@ def delete(kind: JobKind, job: Object, workload: Object) -> PlannedWrite:
     return PlannedWrite(Delete(WORKLOADS, metadata["namespace"], metadata["name"], options), (event,))
 
 
+def add_finalizer(workload: Object) -> PlannedWrite:
+    finalizers = [*(workload["metadata"].get("finalizers") or ()), names.RESOURCE_IN_USE]
+    return PlannedWrite(patch_workload(workload, {"metadata": {"finalizers": finalizers, **preconditions(workload)}}))
+
+
 def remove_finalizer(workload: Object) -> PlannedWrite:
     kept = [each for each in workload["metadata"].get("finalizers") or () if each != names.RESOURCE_IN_USE]
     return PlannedWrite(patch_workload(workload, {"metadata": {"finalizers": kept or None, **preconditions(workload)}}))

@@ -36,6 +36,7 @@ from headgate.controllers.framework.reconcile import (
 from headgate.controllers.ownership.pods import seconds
 from headgate.jobs.framework import flavors_and_priorities
 from headgate.jobs.framework.decisions import rejected_start, startable_s, written_decision
+from headgate.jobs.framework.finalizer_restores import FinalizerRestores
 from headgate.jobs.framework.flavors_and_priorities import FlavorsAndPriorities
 from headgate.jobs.framework.job_plan import JobBlocked, has_condition, plan_orphaned_workload
 from headgate.jobs.framework.job_writes import PlannedWrite, evict_after_rejected_start
@@ -63,7 +64,7 @@ from headgate.kube.feature_gates import FeatureGates
 from headgate.kube.object_meta import owner_references
 from headgate.quota.controller.rejected_admissions import RejectedAdmissions
 from headgate.quota.kinds.names import WORKLOADS
-from headgate.quota.names import FINISHED, QUOTA_RESERVED
+from headgate.quota.names import FINISHED, QUOTA_RESERVED, RESOURCE_IN_USE
 
 Object = dict[str, Any]
 
@@ -102,6 +103,7 @@ class ManagedPodController(Controller):
         )
         self._references: Final = FlavorsAndPriorities()
         self._last_emitted: Final[dict[Key, JobBlocked]] = {}
+        self._restores: Final = FinalizerRestores()
         self._open_starts: Final = OpenStarts()
         self._unread: Final[UnreadObjects[Key]] = UnreadObjects()
         self._affected: Final[dict[Key, list[Key]]] = {}  # by the key that is reconciled: others to reconcile then
@@ -146,6 +148,7 @@ class ManagedPodController(Controller):
             self._open_starts.forget(uid)
             return self._enqueue(self._cache.remove_pod(namespace, name, uid))
         elif resource == WORKLOADS:
+            self._restores.forget(uid)
             return self._enqueue(self._cache.remove_workload(namespace, name, uid))
         else:
             return self._enqueue(self._ancestor_gates.remove(resource, namespace, name))
@@ -168,7 +171,9 @@ class ManagedPodController(Controller):
     def reconcile(self, key: Key, now_s: float) -> ReconcileSteps:
         result = yield from self._reconcile(key, now_s)
         self._gated.reconciled(key)
-        return with_enqueues(result, key, self._enqueue(self._affected.pop(key, ())))
+        due_s = self._restores.take_due_s(self._cache.workloads(key))
+        again = [] if due_s is None else [Enqueue(key, max(due_s - now_s, 0.0))]
+        return with_enqueues(result, key, [*self._enqueue(self._affected.pop(key, ())), *again])
 
     def _reconcile(self, key: Key, now_s: float) -> ReconcileSteps:
         error = yield from self._read_due(key, now_s)
@@ -454,6 +459,7 @@ class ManagedPodController(Controller):
             now_s,
             self._starts_after_terminating,
             self._max_wait_s,
+            lambda workload: self._restores.may_restore(workload, now_s),
         )
 
 
@@ -466,7 +472,9 @@ def _releases_quota(planned: PlannedWrite) -> bool:
         return True
     status = write.body.get("status") or {}
     is_finished = conditions.is_true(status.get("conditions"), FINISHED)
-    return is_finished or "admission" in status or "finalizers" in write.body["metadata"]
+    metadata = write.body["metadata"]
+    may_be_deleted = "finalizers" in metadata and RESOURCE_IN_USE not in (metadata["finalizers"] or ())
+    return is_finished or "admission" in status or may_be_deleted
 
 
 def _has_changed(before: Object | None, response: EffectResponse) -> bool:

@@ -15,6 +15,7 @@ from headgate.jobs.framework.job_plan import (
     has_finalizer,
     is_admitted,
     is_terminating,
+    lacks_finalizer,
     plan_orphaned_workload,
 )
 from headgate.jobs.framework.job_writes import PlannedWrite
@@ -195,6 +196,14 @@ def add_owners(state: PodPlanInput) -> PodPlanStep:
     owners = {each.get("uid") for each in state.workload["metadata"].get("ownerReferences") or ()}
     new = [each for each in state.unit.counted_pods if each.uid not in owners]
     return (pod_writes.add_owners(state.workload, new),) if new else None
+
+
+def restore_finalizer(state: PodPlanInput) -> PodPlanStep:
+    """Adds the finalizer to a Workload that has lost it, for example by an uninstallation."""
+    workload = state.workload
+    if workload is None or not lacks_finalizer(workload) or not state.context.may_restore(workload):
+        return None
+    return (job_writes.add_finalizer(workload),)
 
 
 def stop_evicted_pods(state: PodPlanInput) -> PodPlanStep:

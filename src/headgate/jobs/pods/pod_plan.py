@@ -23,6 +23,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     pod_lifecycle.hold_gated_pods,
     pod_lifecycle.create_workload,
     pod_lifecycle.add_owners,
+    pod_lifecycle.restore_finalizer,
     pod_lifecycle.stop_evicted_pods,
     pod_lifecycle.release_quota_of_deleted_pods,
     pod_set_sync.remove_excess_pods,

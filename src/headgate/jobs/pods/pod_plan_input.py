@@ -26,7 +26,8 @@ class PodPlanContext(msgspec.Struct, frozen=True):
     """Input of a plan that is not specific to one unit. ``gate_of_pod``: the name in the annotation
     ``scheduling-gated-by`` of a pod or its owner (Kueue's KEP-6915). ``honours_admission_gates``: the feature gate
     AdmissionGatedBy is on. ``start_after_terminating``: the feature gate StartAfterTerminatingPods is on.
-    ``max_wait_s``: the longest time to wait for a terminating pod."""
+    ``max_wait_s``: the longest time to wait for a terminating pod. ``may_restore``: whether the finalizer may be added
+    to this Workload now."""
 
     flavors: Mapping[str, ResourceFlavor]
     classes: PriorityClasses
@@ -36,6 +37,7 @@ class PodPlanContext(msgspec.Struct, frozen=True):
     now_s: float
     start_after_terminating: bool = True
     max_wait_s: float = MAX_TERMINATION_WAIT_S
+    may_restore: Callable[[Object], bool] = lambda workload: True
 
 
 class PodPlanInput(msgspec.Struct, frozen=True):
