@@ -54,6 +54,18 @@ class QuotaSettings(msgspec.Struct, frozen=True):
 
 
 _DEFAULTS: Final = QuotaSettings()
+_ENDED_BY_OTHER_OBJECTS: Final = frozenset(
+    (
+        names.MISCONFIGURED,
+        names.SUSPENDED,
+        names.DEACTIVATED,
+        names.ADMISSION_GATED,
+        names.EXCEEDS_MAX_QUOTA,
+        names.NO_MATCHING_FLAVOR,
+    )
+)
+"""Reasons that are not true any more when a workload is in its queue, or when the quotas of its queue have changed. The
+workload itself may not be tried then: others of its shape are, or it waits behind the head of a StrictFIFO queue."""
 
 
 class QuotaEngine:
@@ -85,7 +97,20 @@ class QuotaEngine:
         self._starting: dict[str, str] = {}
         # By workload whose admission the server rejected: until when it is not tried.
         self._postponed: dict[str, float] = {}
+        self.is_held = False
+        """Whether objects are still unknown, so that nothing is decided (``hold``)."""
         self._counts_limits = False  # whether workloads with different run-time limits have different shapes
+
+    # The first lists.
+
+    def hold(self) -> None:
+        """Decides nothing until ``release``. Objects are still being listed: those that are not known yet may exist."""
+        self.is_held = True
+
+    def release(self, now_s: float) -> Effects:
+        """All objects are known: examines all workloads."""
+        self.is_held = False
+        return self._examine_all(self.workloads, now_s)
 
     # Events of the watch.
 
@@ -247,6 +272,8 @@ class QuotaEngine:
     def run_cycle(self, now_s: float, rounds: int | None = None) -> Effects:
         """Runs the admission cycle: admits all workloads that can get quota, and evicts others for them where
         preemption is allowed; in at most ``rounds`` rounds. Also does what is due now."""
+        if self.is_held:
+            return []
         effects = self._examine_all(self.queue_manager.due(now_s), now_s)
         for key in self._reviews.due(now_s):
             effects += self._examine_all((key,), now_s)
@@ -377,6 +404,8 @@ class QuotaEngine:
     def _examine(self, workload: Workload, now_s: float) -> Effects:
         """Updates all state for the workload: the ledger, its queue, or why it is kept out of its queue. Returns the
         effects that do not depend on free quota."""
+        if self.is_held:
+            return []
         holds = self._update_ledger(workload, now_s)
         if not holds and self._is_postponed(workload, now_s):
             return []
@@ -400,6 +429,9 @@ class QuotaEngine:
         ):
             self._cycle.forget(workload.key)
         self.queue_manager.add(pending)
+        shown = workload.conditions.get(names.QUOTA_RESERVED)
+        if shown is not None and not shown.is_true and shown.reason in _ENDED_BY_OTHER_OBJECTS:
+            self._cycle.recheck_condition(workload.key)
         return effects
 
     def _shape_of(self, workload: Workload) -> Hashable:

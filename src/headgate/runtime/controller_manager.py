@@ -259,6 +259,8 @@ class ControllerManager:
             if watch_key not in self._informers:
                 deliveries = [self._delivery(controller, watch_key[0]) for controller in listeners]
                 informer = self._informers[watch_key] = _SharedInformer(watched_fields(specs), deliveries)
+                for controller in listeners:
+                    self._enqueue(controller, controller.listing(watch_key[0]), _ignore)
                 informer.task = group.create_task(self._run_informer(watch_key[0], self._informer(watch_key, informer)))
 
     def _delivery(self, controller: Controller, resource: APIResource) -> Redelivery:
@@ -481,6 +483,10 @@ class ControllerManager:
         if self._unreached:
             self._queue.retry_now(self._unreached)
             self._unreached.clear()
+
+
+def _ignore(error: Exception | None) -> None:
+    """Nothing follows when the keys are enqueued."""
 
 
 def _watch_key(spec: WatchSpec) -> WatchKey:

@@ -54,6 +54,8 @@ class Feed:
         self.resource = resource
         self.decode = field_decoder.decoder(fields)
         self.listeners: list[Controller] = []
+        self.is_listed = True
+        """False until the listeners know that they have all existing objects."""
         self.known: dict[tuple[str, str], Object] = {}
         self._watch = watch
         self._pulled_at: int | None = None
@@ -103,6 +105,9 @@ def _uid(item: Object | None) -> str | None:
 
 
 class World:
+    announces_lists = False
+    """Whether controllers are told when a watch starts and when its list is complete."""
+
     def __init__(
         self, *makers: Callable[[], Controller], kinds: Collection[str] = (), server: Embedded | None = None
     ) -> None:
@@ -162,6 +167,9 @@ class World:
             self._pulled_at = None  # the watch starts with the existing objects
         if controller not in feed.listeners:
             feed.listeners.append(controller)
+            if self.announces_lists:
+                feed.is_listed = False
+                self.enqueue(controller, controller.listing(resource))
 
     def _open(self, resource: APIResource, selector: str) -> WatchCursor:
         query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
@@ -210,7 +218,8 @@ class World:
             self._pulled_at = committed
             for each in self._feeds.values():
                 each.pull_after(self._newest(each.resource))
-        return [each for each in self._feeds.values() if each.has_events() and self._is_watched(each.resource)]
+        found = (each for each in self._feeds.values() if each.has_events() or not each.is_listed)
+        return [each for each in found if self._is_watched(each.resource)]
 
     def _is_watched(self, resource: APIResource) -> bool:
         return not self.is_cut_off and resource not in self.silent
@@ -252,6 +261,12 @@ class World:
             self._due[job] = None
 
     def _deliver(self, feed: Feed) -> None:
+        if not feed.has_events():
+            feed.is_listed = True
+            for controller in feed.listeners:
+                revision = str(self.server.api.store.committed)
+                self.enqueue(controller, controller.synced(feed.resource, revision, self.server.epoch_s))
+            return
         kind, item = feed.next()
         metadata = item["metadata"]
         for controller in feed.listeners:

@@ -105,6 +105,10 @@ class Controller(ABC):
         """The kinds that the server serves: called before anything else, and whenever they change."""
         return ()
 
+    def listing(self, resource: APIResource) -> Iterable[Enqueue]:
+        """A watch of the resource starts: not all of its objects are known before ``synced``."""
+        return ()
+
     def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
         """An object is new or has changed."""
         return ()

@@ -11,6 +11,7 @@ from typing import Final
 
 from headgate.controllers.framework.discovery import DiscoveredKinds
 from headgate.controllers.framework.effects import Create, Delete, Effect, EffectResponse, Get, Patch
+from headgate.controllers.framework.first_lists import LIST_CHECK_S, FirstLists
 from headgate.controllers.framework.mutation_cache import ObservedVersion
 from headgate.controllers.framework.reconcile import (
     ALL_FIELDS,
@@ -104,9 +105,17 @@ class ManagedJobController(Controller):
         self._affected: Final[dict[Key, list[Key]]] = {}  # by the key that is reconciled: others to reconcile then
         self._rejections: Final = RejectedAdmissions()
         self._served: frozenset[APIResource] = frozenset()
+        self._first_lists: Final = FirstLists(
+            (WORKLOADS, NAMESPACES), (*flavors_and_priorities.REFERENCED_RESOURCES, LOCAL_QUEUES)
+        )
 
     def discovered(self, served: DiscoveredKinds) -> Iterable[Enqueue]:
         self._served = frozenset(row.resource for row in served.by_name.values())
+        self._first_lists.keep(each.resource for each in self.watches())
+        return ()
+
+    def listing(self, resource: APIResource) -> Iterable[Enqueue]:
+        self._first_lists.listing(resource)
         return ()
 
     def watches(self) -> Iterable[WatchSpec]:
@@ -165,9 +174,12 @@ class ManagedJobController(Controller):
         return _enqueue(self._cache.owner_index.in_namespace(namespace)) if is_changed else []
 
     def synced(self, resource: APIResource, revision: str, now_s: float) -> Iterable[Enqueue]:
+        self._first_lists.synced(resource)
         return _enqueue(self._cache.synced(resource, revision))
 
     def reconcile(self, key: Key, now_s: float) -> ReconcileSteps:
+        if self._first_lists.awaited(now_s):  # a Workload that is not known yet is not missing
+            return RequeueAfter(LIST_CHECK_S)
         result = yield from self._reconcile(key, now_s)
         self._gated.reconciled(key)
         due_s = self._restores.take_due_s(self._cache.workloads(key))

@@ -20,6 +20,7 @@ from headgate.controllers.framework.effects import (
     Patch,
     RequestEffect,
 )
+from headgate.controllers.framework.first_lists import LIST_CHECK_S, FirstLists
 from headgate.controllers.framework.mutation_cache import ObservedVersion
 from headgate.controllers.framework.reconcile import (
     ALL_FIELDS,
@@ -109,6 +110,7 @@ class ManagedPodController(Controller):
         self._affected: Final[dict[Key, list[Key]]] = {}  # by the key that is reconciled: others to reconcile then
         self._rejections: Final = RejectedAdmissions()
         self._served: frozenset[APIResource] = frozenset()
+        self._first_lists: Final = FirstLists((WORKLOADS,), flavors_and_priorities.REFERENCED_RESOURCES)
 
     @property
     def terminating_released(self) -> int:
@@ -117,6 +119,11 @@ class ManagedPodController(Controller):
 
     def discovered(self, served: DiscoveredKinds) -> Iterable[Enqueue]:
         self._served = frozenset(row.resource for row in served.by_name.values())
+        self._first_lists.keep(each.resource for each in self.watches())
+        return ()
+
+    def listing(self, resource: APIResource) -> Iterable[Enqueue]:
+        self._first_lists.listing(resource)
         return ()
 
     def watches(self) -> Iterable[WatchSpec]:
@@ -155,6 +162,7 @@ class ManagedPodController(Controller):
         return ()
 
     def synced(self, resource: APIResource, revision: str, now_s: float) -> Iterable[Enqueue]:
+        self._first_lists.synced(resource)
         return self._enqueue(self._cache.synced(resource == PODS, revision)) if resource in (PODS, WORKLOADS) else ()
 
     def _put(self, resource: APIResource, obj: Object, *, from_watch: bool) -> list[Key]:
@@ -169,6 +177,8 @@ class ManagedPodController(Controller):
     # -- reconcile -------------------------------------------------------------------------------------------------
 
     def reconcile(self, key: Key, now_s: float) -> ReconcileSteps:
+        if self._first_lists.awaited(now_s):  # a Workload that is not known yet is not missing
+            return RequeueAfter(LIST_CHECK_S)
         result = yield from self._reconcile(key, now_s)
         self._gated.reconciled(key)
         due_s = self._restores.take_due_s(self._cache.workloads(key))

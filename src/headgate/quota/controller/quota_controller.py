@@ -16,18 +16,20 @@ import msgspec
 
 from headgate.controllers.framework.discovery import DiscoveredKinds
 from headgate.controllers.framework.effects import UNREACHABLE, Effect, EffectResponse, Get, ParallelRequests, Patch
+from headgate.controllers.framework.first_lists import LIST_CHECK_S, FirstLists
 from headgate.controllers.framework.mutation_cache import MutationCache, ObservedVersion
 from headgate.controllers.framework.reconcile import (
     Controller,
     Done,
     Enqueue,
     ReconcileSteps,
+    RequeueAfter,
     RequeueWithBackoff,
     Result,
     WatchSpec,
     yield_each,
 )
-from headgate.kube.api_resources import PODS, APIResource
+from headgate.kube.api_resources import LIMIT_RANGES, NAMESPACES, PODS, RUNTIME_CLASSES, APIResource
 from headgate.kube.decisions import Decided, ignore_decision
 from headgate.kube.object_meta import resource_version_of
 from headgate.quota import effects, names
@@ -76,6 +78,10 @@ _CYCLE: Final = _Cycle()
 _DECISIONS_PER_RUN: Final = 8192
 """The number of decisions after which the event loop runs other tasks: the server may be in the same process."""
 _REPORTS: Final = _Reports()
+_NEEDED: Final = frozenset((RESOURCE_FLAVORS, CLUSTER_QUEUES, LOCAL_QUEUES))
+"""Kinds that must be served before anything is decided. An installation creates the definitions one after the other."""
+_REQUIRED_LISTS: Final = (*_NEEDED, COHORTS, WORKLOADS, ADMISSION_CHECKS, NAMESPACES)
+_OPTIONAL_LISTS: Final = (PODS, LIMIT_RANGES, RUNTIME_CLASSES)
 
 
 class QuotaController(Controller):
@@ -102,6 +108,8 @@ class QuotaController(Controller):
         self._queues: Final[dict[QueueRef, Object]] = {}
         self._pending_writes: Final = PendingWrites()
         self._rejections: Final = RejectedAdmissions()
+        self._first_lists: Final = FirstLists(_REQUIRED_LISTS, _OPTIONAL_LISTS)
+        self._has_warned_of_lists = False
         self._status_batches: Final = StatusBatches()
         self._local_queues_of: Final[dict[str, dict[str, None]]] = {}  # by ClusterQueue
         self._finalizers: Final = InUseFinalizers(self._engine, self._counters)
@@ -116,10 +124,33 @@ class QuotaController(Controller):
 
     def discovered(self, served: DiscoveredKinds) -> Iterable[Enqueue]:
         self._inputs.discovered(served)
-        return ()
+        if not self._engine.is_held:
+            return ()
+        watched = {each.resource for each in self._inputs.watches()}
+        self._first_lists.keep(watched | _NEEDED if watched else ())
+        return (Enqueue(_CYCLE),)
 
     def watches(self) -> Iterable[WatchSpec]:
         return self._inputs.watches()
+
+    # -- the first lists ----------------------------------------------------------------------------------------------
+
+    def listing(self, resource: APIResource) -> Iterable[Enqueue]:
+        if not self._engine.is_held:
+            self._engine.hold()
+            self._first_lists.listing(*_NEEDED - {each.resource for each in self._inputs.watches()})
+        self._first_lists.listing(resource)
+        return (Enqueue(_CYCLE),)
+
+    def _awaits_lists(self, now_s: float) -> bool:
+        """Whether objects may exist that are not known yet. Then nothing is decided, and nothing is written about
+        objects that seem to be missing."""
+        awaited = self._first_lists.awaited(now_s)
+        if awaited and self._first_lists.is_late(now_s) and not self._has_warned_of_lists:
+            self._has_warned_of_lists = True
+            listed = ", ".join(f"{each.plural}.{each.group}" if each.group else each.plural for each in awaited)
+            self._warn(f"no workload is admitted until these kinds are served and can be listed: {listed}")
+        return bool(awaited)
 
     # -- watch events -------------------------------------------------------------------------------------------------
 
@@ -175,11 +206,17 @@ class QuotaController(Controller):
         ]
 
     def synced(self, resource: APIResource, revision: str, now_s: float) -> Iterable[Enqueue]:
+        self._first_lists.synced(resource)
         if resource != WORKLOADS:
-            return ()
+            return [Enqueue(_CYCLE)] if self._engine.is_held else []
         lost = [(key.partition("/"), uid) for key, uid in self._workloads.missing(revision)]
         return [
-            wake for (namespace, _, name), uid in lost for wake in self.removed(WORKLOADS, namespace, name, uid, now_s)
+            *(
+                each
+                for (namespace, _, name), uid in lost
+                for each in self.removed(WORKLOADS, namespace, name, uid, now_s)
+            ),
+            Enqueue(_CYCLE),
         ]
 
     def _enqueue_writes(self, decided: Effects) -> list[Enqueue]:
@@ -247,6 +284,8 @@ class QuotaController(Controller):
     # -- reconcilers --------------------------------------------------------------------------------------------------
 
     def reconcile(self, key: _Cycle | _Writes | _Reports | ProtectedObject, now_s: float) -> ReconcileSteps:
+        if self._awaits_lists(now_s):
+            return RequeueAfter(LIST_CHECK_S)
         match key:
             case _Cycle():
                 yield from ()
@@ -260,11 +299,12 @@ class QuotaController(Controller):
 
     def _decide(self, now_s: float) -> Result:
         """Runs the admission cycle and enqueues the writes that follow."""
+        released = self._engine.release(now_s) if self._engine.is_held else []
         ready, began_s = len(self._engine.queue_manager.ready()), self._metrics.clock()
         decided = self._engine.run_cycle(now_s, rounds=max(_DECISIONS_PER_RUN // max(ready, 1), 1))
         if ready:
             self._metrics.attempted(decided, self._metrics.clock() - began_s)
-        enqueues = self._enqueue_writes(decided)
+        enqueues = self._enqueue_writes([*released, *decided])
         if self._engine.queue_manager.ready():
             enqueues.append(Enqueue(_CYCLE))
         next_s = self._engine.next_deadline_s()

@@ -74,6 +74,7 @@ class UnwrittenAdmissions:
 
 
 RELEASE_OF_EVICTED = "the release of quota by evicted workload(s)"
+_NOT_TRIED = PendingReason(names.PENDING_EVALUATION, "The workload waits behind others in its ClusterQueue")
 NO_LONGER_FITS = "Workload no longer fits after processing another workload"
 
 OnAdmitted = Callable[[PendingWorkload, Assignment], bool]
@@ -116,6 +117,7 @@ class AdmissionCycle:
         self._last_assignments = LastAssignments()
         self._line_protection = LineProtection(ledger, queue_manager, queues, flavors)
         self._reported: dict[str, PendingReason] = {}  # by workload: the reason that was last written
+        self._outdated: dict[str, None] = {}  # workloads whose condition may say what is not true any more
         self._effects: list[Effect | None] = []  # None: a withdrawn admission
         self._unwritten = UnwrittenAdmissions()
         self._queues_with_withdrawal: set[str] = set()  # in this round
@@ -139,6 +141,7 @@ class AdmissionCycle:
                 ):
                     self._round(tree, ready_queues, now_s)
                     rounds_left -= 1
+        self._correct_outdated()
         effects, self._effects = self._effects, []
         self._unwritten = UnwrittenAdmissions()
         return [each for each in effects if each is not None]
@@ -146,6 +149,11 @@ class AdmissionCycle:
     def quotas_changed(self) -> None:
         """Quotas, flavors or options of queues changed."""
         self._line_protection.reset()
+
+    def recheck_condition(self, key: str) -> None:
+        """The condition of a pending workload may be outdated: it is corrected at the end of the cycle, also if the
+        workload is not tried."""
+        self._outdated[key] = None
 
     def find_delay(self, pending: PendingWorkload, now_s: float) -> WorkloadDelay | None:
         """Why the workload may not get the quota that there is for it now. Nothing is changed."""
@@ -162,6 +170,7 @@ class AdmissionCycle:
         self._queue_manager.release_head(key)
         self._last_assignments.forget(key)
         self._reported.pop(key, None)
+        self._outdated.pop(key, None)
 
     def _round(self, tree: str, ready: Iterable[str], now_s: float) -> None:
         self._wake_after_reservations()
@@ -479,8 +488,9 @@ class AdmissionCycle:
             ),
         )
 
-    def _set_pending_reason(self, pending: PendingWorkload, reason: PendingReason) -> None:
-        """Writes the reason unless it was written before, by this process or by an earlier one."""
+    def _set_pending_reason(self, pending: PendingWorkload, reason: PendingReason, *, is_tried: bool = True) -> None:
+        """Writes the reason unless it was written before, by this process or by an earlier one. An attempt is reported
+        by an Event, too."""
         before = self._reported.get(pending.key)
         if before == reason:
             return
@@ -491,7 +501,20 @@ class AdmissionCycle:
             return
         uid = workload.uid
         self._effects.append(SetCondition(pending.key, uid, names.QUOTA_RESERVED, False, reason.reason, reason.message))
-        self._effects.append(EmitWorkloadEvent(pending.key, uid, True, reason.reason, reason.message))
+        if is_tried:
+            self._effects.append(EmitWorkloadEvent(pending.key, uid, True, reason.reason, reason.message))
+
+    def _correct_outdated(self) -> None:
+        """A workload of a shape that is parked has the reason of its shape. Another one that was not tried has none
+        yet."""
+        for key in list(self._outdated):
+            pending = self._queue_manager.get(key)
+            if pending is None or key in self._reported:
+                del self._outdated[key]
+            elif not self._queue_manager.is_ready(pending.queue):
+                del self._outdated[key]
+                reason = self._queue_manager.reason_of_shape(key)
+                self._set_pending_reason(pending, reason or _NOT_TRIED, is_tried=False)
 
     def path(self, queue: str) -> str:
         """The path from the root cohort to the queue, for messages."""

@@ -361,6 +361,13 @@ class QueueManager:
             else None
         )
 
+    def reason_of_shape(self, key: str) -> PendingReason | None:
+        """Why workloads with the requirements of this one do not fit; None if they were not tried."""
+        pending = self._pending.get(key)
+        if pending is None or pending.shape not in self._pending_queues[pending.queue].parked_shapes:
+            return None
+        return self._reason(("shape", pending.queue, pending.shape))
+
     def forget_queue(self, queue: str) -> None:
         pending_queue = self._pending_queues.get(queue)
         if pending_queue is not None and not pending_queue.groups:
