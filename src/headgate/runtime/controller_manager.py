@@ -17,7 +17,7 @@ import math
 import random
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -79,6 +79,8 @@ an API server that starts answers 403, 429 and 503 for some seconds."""
 _NOT_SERVED_S: Final = 10.0
 """How long the watch of a kind in discovery may return 404 without a warning. Discovery still has the kind for some
 time after its definition is deleted."""
+_OF_DEFINITIONS: Final = frozenset({"metadata.generation"})
+"""The fields that are watched of CustomResourceDefinitions if no controller needs others."""
 _MAX_PARALLEL: Final = 64
 """How many requests of one ``ParallelRequests`` are in flight at a time."""
 _DISCOVERY_HANDLER_FAILED: Final = "the discovery result could not be processed; discovery is read again"
@@ -115,8 +117,11 @@ async def run_controllers(
 class _SharedInformer:
     """One watch, and the controllers that receive its events."""
 
-    def __init__(self, fields: frozenset[str], listeners: Sequence[Redelivery]) -> None:
+    def __init__(
+        self, fields: frozenset[str], controllers: Sequence[Controller], listeners: Sequence[Redelivery]
+    ) -> None:
         self.fields = fields
+        self.controllers = controllers
         self.listeners = listeners
         self.synced = asyncio.Event()
         self.task: asyncio.Task[None] | None = None
@@ -153,7 +158,8 @@ class ControllerManager:
         self._transport: Final = ReachabilityTransport(transport, self._retry_unreached)
         self._workers = workers
         self._sleep = sleep
-        self._informers: dict[WatchKey, _SharedInformer] = {}
+        # Usually one for each key; another one for controllers that need the kind only after others do.
+        self._informers: dict[WatchKey, list[_SharedInformer]] = {}
         writer = Writer(self._transport, jitter=random.random, sleep=sleep, attempts=_EVENT_ATTEMPTS)
         self._events = EventRecorder(
             writer, max_events=_MAX_PENDING_EVENTS, workers=_EVENT_WRITERS, before_write=self._wait_until_idle
@@ -178,7 +184,7 @@ class ControllerManager:
                     group.create_task(self._worker())
         finally:
             self._queue.close()
-            for informer in self._informers.values():
+            for informer in self._all_informers():
                 informer.close()
 
     # -- discovery and watches -------------------------------------------------------------------------------------
@@ -243,25 +249,37 @@ class ControllerManager:
         return True
 
     def _update_watches(self, group: asyncio.TaskGroup, served: DiscoveredKinds) -> None:
-        """Starts the watches that are missing, and stops those that no controller needs any more."""
-        wanted: dict[WatchKey, tuple[list[WatchSpec], list[Controller]]] = {}
+        """Starts the watches that are missing, and stops those that no controller needs any more. A controller that
+        needs a kind later than others gets its own watch, which lists all objects for it."""
+        wanted: dict[WatchKey, dict[Controller, list[WatchSpec]]] = {}
         for controller in self._controllers:
             for spec in controller.watches():
-                specs, listeners = wanted.setdefault(_watch_key(spec), ([], []))
-                specs.append(spec)
-                listeners.append(controller)
+                wanted.setdefault(_watch_key(spec), {}).setdefault(controller, []).append(spec)
         if any(row.resource == CUSTOM_RESOURCE_DEFINITIONS for row in served.preferred):
-            spec = WatchSpec(CUSTOM_RESOURCE_DEFINITIONS, frozenset({"metadata.generation"}))
-            wanted.setdefault(_watch_key(spec), ([spec], []))
+            wanted.setdefault((CUSTOM_RESOURCE_DEFINITIONS, ""), {})
         for watch_key in [watch_key for watch_key in self._informers if watch_key not in wanted]:
-            self._informers.pop(watch_key).close()
-        for watch_key, (specs, listeners) in wanted.items():
-            if watch_key not in self._informers:
-                deliveries = [self._delivery(controller, watch_key[0]) for controller in listeners]
-                informer = self._informers[watch_key] = _SharedInformer(watched_fields(specs), deliveries)
-                for controller in listeners:
-                    self._enqueue(controller, controller.listing(watch_key[0]), _ignore)
-                informer.task = group.create_task(self._run_informer(watch_key[0], self._informer(watch_key, informer)))
+            for informer in self._informers.pop(watch_key):
+                informer.close()
+        for watch_key, specs in wanted.items():
+            known = self._informers.setdefault(watch_key, [])
+            served_controllers = {each for informer in known for each in informer.controllers}
+            missing = [each for each in specs if each not in served_controllers]
+            if not known or missing:
+                known.append(self._started_informer(group, watch_key, {each: specs[each] for each in missing}))
+
+    def _started_informer(
+        self, group: asyncio.TaskGroup, watch_key: WatchKey, specs: Mapping[Controller, Sequence[WatchSpec]]
+    ) -> _SharedInformer:
+        resource = watch_key[0]
+        fields = watched_fields(spec for each in specs.values() for spec in each) if specs else _OF_DEFINITIONS
+        informer = _SharedInformer(fields, list(specs), [self._delivery(each, resource) for each in specs])
+        for controller in specs:
+            self._enqueue(controller, controller.listing(resource), _ignore)
+        informer.task = group.create_task(self._run_informer(resource, self._informer(watch_key, informer)))
+        return informer
+
+    def _all_informers(self) -> list[_SharedInformer]:
+        return [informer for informers in self._informers.values() for informer in informers]
 
     def _delivery(self, controller: Controller, resource: APIResource) -> Redelivery:
         """Delivers the events of a resource to the controller, and delivers an event again after an error."""
@@ -315,7 +333,7 @@ class ControllerManager:
     async def _wait_for_lists(self) -> None:
         """Waits until all watches have delivered their list, at most :data:`_SYNC_TIMEOUT_S`: one kind that cannot be
         listed must not stop the others."""
-        waits = [asyncio.create_task(informer.synced.wait()) for informer in self._informers.values()]
+        waits = [asyncio.create_task(informer.synced.wait()) for informer in self._all_informers()]
         _, late = await asyncio.wait(waits, timeout=_SYNC_TIMEOUT_S)
         for task in late:
             task.cancel()

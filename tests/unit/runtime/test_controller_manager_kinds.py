@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from functools import partial
 
 import pytest
 
+from headgate.controllers.framework.discovery import DiscoveredKinds
+from headgate.controllers.framework.reconcile import ALL_FIELDS, Controller, Done, Enqueue, ReconcileSteps, WatchSpec
 from headgate.controllers.garbage_collector.controller import GarbageCollector
 from headgate.http.transport import HTTPRequest, HTTPResponse, LineStream, Transport
+from headgate.kube.api_resources import CONFIG_MAPS, APIResource
 from headgate.runtime import controller_manager
 from unit.runtime.serving import MAPS, Object, a_server, ask, running, until, with_namespace
 
@@ -92,6 +95,60 @@ def test_the_end_of_objects_is_heard_although_their_kind_is_gone_by_then() -> No
                     return (await ask(server, "GET", f"{MAPS}/map"))[0] == 404
 
                 await until(is_gone)
+
+    asyncio.run(main())
+
+
+class WatchesMaps(Controller):
+    """It watches config maps, in the second case only if the kind of widgets is served."""
+
+    def __init__(self, name: str, *, needs_widgets: bool) -> None:
+        self.name = name
+        self._needs_widgets = needs_widgets
+        self._is_served = not needs_widgets
+        self.heard: list[str] = []
+
+    def discovered(self, served: DiscoveredKinds) -> Iterable[Enqueue]:
+        plurals = {each.resource.plural for each in served.by_name.values()}
+        self._is_served = not self._needs_widgets or "widgets" in plurals
+        return ()
+
+    def watches(self) -> Iterable[WatchSpec]:
+        return [WatchSpec(CONFIG_MAPS, ALL_FIELDS)] if self._is_served else []
+
+    def listing(self, resource: APIResource) -> Iterable[Enqueue]:
+        self.heard.append("listing")
+        return ()
+
+    def applied(self, resource: APIResource, obj: Object, now_s: float) -> Iterable[Enqueue]:
+        self.heard.append(obj["metadata"]["name"])
+        return ()
+
+    def synced(self, resource: APIResource, revision: str, now_s: float) -> Iterable[Enqueue]:
+        self.heard.append("synced")
+        return ()
+
+    def reconcile(self, key: object, now_s: float) -> ReconcileSteps:
+        yield from ()
+        return Done()
+
+
+def test_a_controller_that_needs_a_kind_later_than_others_gets_all_its_objects() -> None:
+    async def main() -> None:
+        async with a_server() as server:
+            await with_namespace(server)
+            assert (await ask(server, "POST", MAPS, {"metadata": {"name": "early"}}))[0] == 201
+            first, late = WatchesMaps("first", needs_widgets=False), WatchesMaps("late", needs_widgets=True)
+            async with running(server, first, late):
+                await until(lambda: "synced" in first.heard)
+                assert late.heard == []
+                definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+                assert (await ask(server, "POST", definitions, DEFINITION))[0] == 201
+                await until(lambda: "synced" in late.heard)
+                assert (await ask(server, "POST", MAPS, {"metadata": {"name": "later"}}))[0] == 201
+                await until(lambda: "later" in first.heard and "later" in late.heard)
+            assert late.heard == ["listing", "early", "synced", "later"]
+            assert first.heard == ["listing", "early", "synced", "later"]
 
     asyncio.run(main())
 
