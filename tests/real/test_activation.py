@@ -14,6 +14,8 @@ from harness.embedded_server import HEADGATE
 from harness.processes import Process
 from harness.real_server import REPOSITORY
 from harness.server_kinds import SERVER_KINDS
+from harness.webhooks import sent
+from headgate.kube import conditions
 from queued_objects import Wire, collection
 from real.kueue_cluster import NAMESPACE, KueueCluster
 
@@ -102,6 +104,46 @@ def _events(cluster: KueueCluster, name: str) -> list[str]:
     path = f"/api/v1/namespaces/{NAMESPACE}/events?fieldSelector=involvedObject.name={name}"
     reasons = [each["reason"] for each in cluster.get(path)["items"]]
     return [each for each in reasons if each.endswith("ByLabel")]
+
+
+def test_a_hold_outlives_a_workload_that_is_deleted_without_its_finalizer(cluster: KueueCluster) -> None:
+    path = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{NAMESPACE}/workloads"
+    cluster.queue("deleted", "500m")
+    add(cluster, "kept", "deleted")
+    assert typed(cluster, "hold", "kept").returncode == 0
+    (before,) = cluster.workloads("kept")
+    place = f"{path}/{before['metadata']['name']}"
+    assert cluster.patch(place, {"metadata": {"finalizers": None}}).status == 200
+    sent(cluster.server, "DELETE", place)
+    cluster.until(
+        lambda: [each["metadata"]["uid"] for each in cluster.workloads("kept")] != [before["metadata"]["uid"]]
+    )
+    cluster.until(lambda: cluster.workloads("kept") and is_held(cluster, "kept"))
+    room(cluster, "deleted", 3)
+    assert not runs(cluster, "kept"), "there is quota for it"
+    assert cluster.patch(place, {"metadata": {"finalizers": None}}).status == 200
+    cluster.until(lambda: cluster.workloads("kept")[0]["metadata"].get("finalizers"))
+    assert typed(cluster, "resume", "kept").returncode == 0
+    cluster.until(lambda: runs(cluster, "kept"))
+
+
+def test_a_false_condition_of_a_workload_that_is_not_tried_is_corrected(cluster: KueueCluster) -> None:
+    """The second workload of its shape waits for the first."""
+    path = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{NAMESPACE}/workloads"
+    cluster.queue("behind", 1)
+    for name in ("behind-a", "behind-b", "behind-c"):
+        add(cluster, name, "behind")
+    cluster.until(lambda: runs(cluster, "behind-a"))
+    (waits,) = cluster.workloads("behind-c")
+    false = {"type": "QuotaReserved", "status": "False", "reason": "Misconfigured", "message": "there is no namespace"}
+    body = {"status": {"conditions": [{**false, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}
+    assert cluster.patch(f"{path}/{waits['metadata']['name']}/status", body).status == 200
+
+    def reason() -> str:
+        shown = cluster.workloads("behind-c")[0]["status"]["conditions"]
+        return str((conditions.find(shown, "QuotaReserved") or {}).get("reason"))
+
+    cluster.until(lambda: reason() == "WaitingForQuota")
 
 
 def test_a_label_does_not_undo_what_was_written_to_the_workload(cluster: KueueCluster) -> None:
