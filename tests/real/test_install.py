@@ -23,6 +23,7 @@ from headgate.capacity.names import GATE, OPT_IN
 from headgate.install.manifests import needed_definitions
 from headgate.install.options import InstallOptions
 from headgate.install.rights import USER_RULES, atoms
+from headgate.kube import conditions
 
 pytestmark = pytest.mark.real
 
@@ -87,6 +88,53 @@ def test_an_installation_works_and_leaves_nothing_behind(cluster: InstalledClust
     said = cluster.headgate("uninstall", "--delete-data")
     assert "workloads.kueue.x-k8s.io deleted, with all its objects" in said
     cluster.until_same(before)
+
+
+def test_what_waits_over_an_uninstallation_is_told_the_truth_by_the_next_installation(
+    cluster: InstalledCluster, before: dict[str, Object]
+) -> None:
+    cluster.headgate("install", "--apply")
+    cluster.typed("rollout", "status", "deployment/headgate", "-n", "headgate-system", "--timeout=60s")
+    _quota(cluster)
+    for name in ("third", "fourth", "fifth"):
+        _job_in_queue(cluster, name)
+    cluster.until("all Jobs have Workloads", lambda: len(_workloads(cluster)) == 5)
+    said = cluster.headgate("uninstall", "--keep-gates")
+    assert "lost finalizer kueue.x-k8s.io/resource-in-use" in said
+    assert not any(each["metadata"].get("finalizers") for each in _workloads(cluster))
+    cluster.headgate("install", "--apply")
+    cluster.typed("rollout", "status", "deployment/headgate", "-n", "headgate-system", "--timeout=60s")
+    cluster.until(
+        "the finalizers are restored", lambda: all(each["metadata"].get("finalizers") for each in _workloads(cluster))
+    )
+    cluster.until("one of them has the quota", lambda: "QuotaReserved" in _reasons(cluster))
+    _job_in_queue(cluster, "sixth")
+    queue = f"{KUEUE}/clusterqueues/one-cpu-of-quota"  # its status is written after the conditions of Workloads
+    cluster.until("the others wait", lambda: (cluster.get(queue) or {})["status"].get("pendingWorkloads") == 5)
+    assert not {"Misconfigured", "Suspended"} & set(_reasons(cluster)), _reasons(cluster)
+    cluster.typed("delete", "job", "third", "fourth", "fifth", "sixth")
+    cluster.typed("delete", "-f", str(EXAMPLES / "quota-jobs.yaml"), "--timeout=30s")
+    cluster.headgate("uninstall", "--delete-data")
+    cluster.until_same(before)
+
+
+def _job_in_queue(cluster: InstalledCluster, name: str) -> None:
+    container = {"name": "main", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+    spec = {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}
+    metadata = {"name": name, "labels": {"kueue.x-k8s.io/queue-name": "team"}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+    cluster.typed("create", "-f", "-", stdin=json.dumps(job))
+
+
+def _workloads(cluster: InstalledCluster) -> list[Object]:
+    """Those that have not finished."""
+    items: list[Object] = (cluster.get(f"{KUEUE}/workloads") or {})["items"]
+    return [each for each in items if not conditions.is_true((each.get("status") or {}).get("conditions"), "Finished")]
+
+
+def _reasons(cluster: InstalledCluster) -> list[str]:
+    listed = ((each.get("status") or {}).get("conditions") for each in _workloads(cluster))
+    return [str((conditions.find(each, "QuotaReserved") or {}).get("reason")) for each in listed]
 
 
 def test_gates_only_holds_pods_of_a_queue_and_leaves_the_scheduler_alone(
