@@ -64,6 +64,22 @@ def test_a_pod_waits_and_runs_where_its_flavor_is_and_the_next_one_follows() -> 
     assert not workloads(world)
 
 
+def test_a_workload_that_has_lost_its_finalizer_gets_it_again_while_pods_wait_and_run() -> None:
+    world = a_world(cpu=1)
+    for name in ("runs", "waits"):
+        add(world, name)
+        world.advance(2)
+    for each in workloads(world).values():
+        world.server.patch(f"{WORKLOADS}/{each['metadata']['name']}", {"metadata": {"finalizers": None}})
+    world.crash()
+    world.advance(5)
+    assert {name: each["metadata"].get("finalizers") for name, each in workloads(world).items()} == {
+        "runs": [f"{K}/resource-in-use"],
+        "waits": [f"{K}/resource-in-use"],
+    }
+    assert started(world) == ["runs"]
+
+
 def test_an_unmanaged_pod_is_not_changed() -> None:
     world = a_world()
     add(world, "a", gates=())
