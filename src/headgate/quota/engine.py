@@ -54,14 +54,14 @@ class QuotaSettings(msgspec.Struct, frozen=True):
 
 
 _DEFAULTS: Final = QuotaSettings()
+_LIMITS: Final = (names.EXCEEDS_MAX_QUOTA, names.NO_MATCHING_FLAVOR)
 _ENDED_BY_OTHER_OBJECTS: Final = frozenset(
     (
         names.MISCONFIGURED,
         names.SUSPENDED,
         names.DEACTIVATED,
         names.ADMISSION_GATED,
-        names.EXCEEDS_MAX_QUOTA,
-        names.NO_MATCHING_FLAVOR,
+        *_LIMITS,
     )
 )
 """Reasons that are not true any more when a workload is in its queue, or when the quotas of its queue have changed. The
@@ -87,6 +87,7 @@ class QuotaEngine:
         )
         self._assumed = AssumedWorkloads()
         self._by_local_queue: dict[str, dict[str, None]] = {}
+        self._limited: dict[str, dict[str, None]] = {}  # by LocalQueue: workloads whose condition names a limit
         self._by_namespace: dict[str, dict[str, None]] = {}
         self._by_runtime_class: dict[str, dict[str, None]] = {}
         self._pod_defaults = PodDefaults()
@@ -321,7 +322,11 @@ class QuotaEngine:
 
     def _remember(self, workload: Workload) -> None:
         known = self.workloads.get(workload.key)
-        if known is not None and (known.queue_key, known.pod_sets) != (workload.queue_key, workload.pod_sets):
+        if known is not None and (known.queue_key, known.pod_sets, _names_limit(known)) != (
+            workload.queue_key,
+            workload.pod_sets,
+            _names_limit(workload),
+        ):
             self._remove_from_indexes(known)
         self.workloads[workload.key] = workload
         for index, name in self._indexes_of(workload):
@@ -330,6 +335,8 @@ class QuotaEngine:
     def _indexes_of(self, workload: Workload) -> Iterator[tuple[dict[str, dict[str, None]], str]]:
         yield self._by_local_queue, workload.queue_key
         yield self._by_namespace, workload.namespace
+        if _names_limit(workload):
+            yield self._limited, workload.queue_key
         for name in {each.runtime_class for each in workload.pod_sets} - {""}:
             yield self._by_runtime_class, name
 
@@ -395,6 +402,10 @@ class QuotaEngine:
             *(("cluster queue", name) for name in sorted(change.queues)),
         ]
         effects += self._examine_all(self.queue_manager.wake(topics), now_s)
+        for local_queue, limited in self._limited.items() if change.trees else ():
+            if self.ledger.tree_of(self._cluster_queue_of(local_queue)) in change.trees:
+                for key in limited:
+                    self._cycle.recheck_condition(key)
         if self._counts_limits is not bool(self.queue_manager.protecting_queues()):
             self._counts_limits = not self._counts_limits
             limited = [key for key, each in self.workloads.items() if each.max_execution_s is not None]
@@ -572,6 +583,12 @@ class QuotaEngine:
         if freed:
             tree = self.ledger.tree_of(queue)
             self.queue_manager.wake([("freed", tree, *fr) for fr in sorted(freed)])
+
+
+def _names_limit(workload: Workload) -> bool:
+    """Whether the condition says that the quotas do not allow the workload: other quotas may end that."""
+    shown = workload.conditions.get(names.QUOTA_RESERVED)
+    return shown is not None and not shown.is_true and shown.reason in _LIMITS
 
 
 def _order(workload: Workload) -> tuple[int, float, str]:

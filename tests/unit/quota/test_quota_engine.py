@@ -94,6 +94,24 @@ def test_too_little_free_quota_wakes_no_workload_that_cannot_preempt() -> None:
     assert api.engine.queue_manager.is_ready("cq")
 
 
+def test_a_limit_that_another_queue_of_the_cohort_ends_is_not_named_any_more() -> None:
+    """The second workload of a shape is not tried while the first one waits."""
+    api = Api()
+    api.queue("cq", {"default": {"cpu": 1}}, cohortName="all")
+    api.queue("lender", {"default": {"cpu": 1}}, cohortName="all", local="other")
+    api.submit("holder", cpu=1, queue="other")
+    api.cycle()
+    api.submit("x", cpu=3, at_s=20)
+    api.cycle()
+    assert api.condition("x")[1] == "ExceedsMaxQuota"
+    api.submit("y", cpu=3, at_s=10)
+    api.cycle()
+    api.queue("lender", {"default": {"cpu": 2}}, cohortName="all", local="")
+    api.cycle()
+    assert api.condition("y")[1] == "WaitingForQuota"
+    assert api.condition("x") == api.condition("y")
+
+
 def test_a_thousand_of_one_shape_cost_one_attempt() -> None:
     api = Api()
     api.queue()

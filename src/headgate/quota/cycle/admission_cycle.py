@@ -509,11 +509,11 @@ class AdmissionCycle:
         yet."""
         for key in list(self._outdated):
             pending = self._queue_manager.get(key)
-            if pending is None or key in self._reported:
+            if pending is None:
                 del self._outdated[key]
             elif not self._queue_manager.is_ready(pending.queue):
                 del self._outdated[key]
-                reason = self._queue_manager.reason_of_shape(key)
+                reason = self._queue_manager.tried_reason(key)
                 self._set_pending_reason(pending, reason or _NOT_TRIED, is_tried=False)
 
     def path(self, queue: str) -> str:

@@ -361,12 +361,16 @@ class QueueManager:
             else None
         )
 
-    def reason_of_shape(self, key: str) -> PendingReason | None:
-        """Why workloads with the requirements of this one do not fit; None if they were not tried."""
+    def tried_reason(self, key: str) -> PendingReason | None:
+        """Why this workload, or those with its requirements, does not fit; None if they were not tried."""
         pending = self._pending.get(key)
-        if pending is None or pending.shape not in self._pending_queues[pending.queue].parked_shapes:
+        if pending is None:
             return None
-        return self._reason(("shape", pending.queue, pending.shape))
+        pending_queue = self._pending_queues[pending.queue]
+        if pending_queue.stalled == key:
+            return self._reason(("head", pending.queue))
+        is_parked = pending.shape in pending_queue.parked_shapes
+        return self._reason(("shape", pending.queue, pending.shape)) if is_parked else None
 
     def forget_queue(self, queue: str) -> None:
         pending_queue = self._pending_queues.get(queue)
