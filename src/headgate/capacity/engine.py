@@ -559,6 +559,13 @@ class QueueEngine:
         others = sum(other < key for other, _ in self._cache.grant_index.waiting_units(record.queue))
         return others + (0 if record.gang is None else record.gang.units_before(uid))
 
+    def line(self, queue: str) -> list[str]:
+        """The units that wait for a grant in this queue (not below it), in order; of a group, one of its waiting
+        pods."""
+        self._cache.process_changes()
+        units = sorted(self._cache.grant_index.waiting_units(queue), key=lambda each: each[0])
+        return [unit if isinstance(unit, str) else next(iter(self._cache.gangs[unit].waiting), "") for _, unit in units]
+
     def remedy(self, uid: str) -> QueueRemedy | None:
         """What would give the pod capacity in its queue, found by dry runs on copies; None if no capacity is missing
         there. For single calls only: each copy costs as much as the whole cache."""

@@ -15,8 +15,8 @@ from headgate.cli.options.suggestions import SuggestingGroup
 _COMMANDS: Final = {
     name: f"headgate.cli.commands.{name.replace('-', '_')}"
     for name in (
-        *("annotations", "audit", "backup", "check", "completion", "config", "demo", "doctor", "down", "explain"),
-        *("gates", "history", "hold", "install", "install-crds", "load", "nodes", "queues", "record", "restore"),
+        *("annotations", "audit", "backup", "check", "completion", "config", "dashboard", "demo", "doctor", "down"),
+        *("explain", "gates", "history", "hold", "install", "install-crds", "load", "nodes", "queues", "record", "restore"),
         *("resume", "run", "simulate", "uninstall", "up", "wait", "workloads"),
     )
 }
@@ -57,6 +57,7 @@ def main() -> None:
     Its engines   headgate run           schedules pods with schedulerName: headgate, from this terminal
     Its data      headgate backup FILE   copies it while the server runs; see also restore and check
     Its kinds     headgate install-crds  creates the CustomResourceDefinitions of queues
+    Its page      headgate dashboard     serves a live page: what waits and why, queues, gates, nodes
     Its queues    headgate queues        shows how full they are; see also explain pod NAME
     Its workloads headgate workloads -A  shows the state of jobs in Kueue's queues; see also explain job NAME
     Its jobs      headgate hold NAME     keeps a job that waits from being admitted; see also resume

@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from headgate.cli.embedded.autoscalers import MAKERS
-from headgate.cli.embedded.cluster_options import COMPONENTS, ClusterOptions, StartupError
+from headgate.cli.embedded.cluster_options import COMPONENTS, DASHBOARD_LISTEN, ClusterOptions, StartupError
 from headgate.cli.embedded.credentials import AccessOptions
 from headgate.cli.embedded.launcher import LaunchFailed, launch
 from headgate.cli.embedded.process_record import ProcessRecord, read_record
@@ -65,6 +65,18 @@ class _UpCommand(click.Command):
     help="Where to write the kubeconfig. [default: kubeconfig in the data folder]",
 )
 @metrics_option
+@click.option(
+    "--dashboard/--no-dashboard",
+    default=True,
+    show_default=True,
+    help="Serve the live page, which shows queues, what waits in them and why, gates and nodes.",
+)
+@click.option(
+    "--dashboard-listen",
+    default="",
+    metavar="HOST:PORT",
+    help=f"The address of the page, on loopback. [default: {DASHBOARD_LISTEN}, or any free port if it is in use]",
+)
 @click.option(
     "--components",
     default=",".join(COMPONENTS),
@@ -184,6 +196,8 @@ def command(
     listen: str,
     kubeconfig: Path | None,
     metrics_listen: str,
+    dashboard: bool,
+    dashboard_listen: str,
     components: str,
     node_count: int,
     node_cpu: str,
@@ -246,6 +260,8 @@ def command(
         trusted_users=trusted_users,
         node_grace_period=node_grace_period,
         metrics_listen=metrics_listen,
+        dashboard_listen=dashboard_listen,
+        dashboard=dashboard,
         jobs=job_settings,
         scheduler_config=scheduler_config,
     )

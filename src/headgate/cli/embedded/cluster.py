@@ -32,6 +32,7 @@ from headgate.cli.embedded.start_report import StartReport, stop_at_end_of
 from headgate.cli.options.cluster_access import perform
 from headgate.cli.wiring.metrics import serve_metrics_and_health
 from headgate.client.pager import ListRefused, ListResponse, list_all
+from headgate.dashboard.io.server import PageOptions, serve_page
 from headgate.http.server import listen
 from headgate.http.transport import Transport
 from headgate.kube import conditions
@@ -163,7 +164,8 @@ async def _cluster(
         nodes = ""
         if "nodes" in options.components:
             nodes = await nodes_line(served.client("headgate-up"), options.node_count, options.node_resources)
-        _print_summary(options, url, metrics, nodes, served.store, print_line)
+        page = await _serve_page(options, served, url, stack)
+        _print_summary(options, url, metrics, nodes, page, served.store, print_line)
         yield RunningCluster(url, served.node_clock)
 
 
@@ -188,8 +190,28 @@ async def _serve_metrics(options: ClusterOptions, served: RunningServer, stack: 
         raise StartupError(f"cannot listen on {where}: {problem.strerror}; check --metrics-listen") from problem
 
 
+async def _serve_page(
+    options: ClusterOptions, served: RunningServer, url: str, stack: contextlib.AsyncExitStack
+) -> str:
+    """The address of the page; empty if it is not served. It reads the cluster only while it is looked at."""
+    if options.dashboard_at is None:
+        return ""
+    host, port = options.dashboard_at
+    try:
+        sock = listen(host, port)
+    except OSError as problem:
+        if problem.errno != errno.EADDRINUSE or not options.dashboard_may_move:
+            fix = "choose another with --dashboard-listen (port 0: any free one), or pass --no-dashboard"
+            raise StartupError(f"cannot serve the page on {host}:{port}: {problem.strerror}; {fix}") from problem
+        sock = listen(host, 0)
+    stack.callback(sock.close)
+    transport = served.client("headgate-dashboard")
+    page = await stack.enter_async_context(serve_page(transport, sock, host, PageOptions(url)))
+    return page.address
+
+
 def _print_summary(
-    options: ClusterOptions, url: str, metrics: str, nodes: str, store: Store, print_line: PrintLine
+    options: ClusterOptions, url: str, metrics: str, nodes: str, page: str, store: Store, print_line: PrintLine
 ) -> None:
     count = sum(store.count(resource) for resource in store.resources())
     print_line(f"headgate {headgate.__version__} serves the Kubernetes API {KUBERNETES_VERSION} at {url}")
@@ -199,6 +221,8 @@ def _print_summary(
         print_line(f"  nodes       {nodes}{more}")
     if metrics:
         print_line(f"  metrics     {metrics}")
+    if page:
+        print_line(f"  page        {page}")
     print_line(f"  kubeconfig  {options.kubeconfig}")
     print_line("")
     print_line("Type in another terminal:")

@@ -17,6 +17,7 @@ from headgate.apiserver.admission_plugins import plugin_table
 from headgate.cli.embedded.credentials import AccessOptions
 from headgate.cli.options.address import parse_address
 from headgate.controllers.node_lifecycle.config import NodeLifecycleConfig, config_for_grace_period
+from headgate.dashboard.io.server import is_loopback
 from headgate.jobs.settings import DEFAULT, JobSettings
 from headgate.kube import quantity, timestamps
 from headgate.kube.feature_gates import FeatureGates
@@ -24,6 +25,7 @@ from headgate.kube.quantity import Quantity
 from headgate.kube.resource_amounts import CPU, MAX_NODE_AMOUNT, MEMORY, amount_text, units
 from headgate.scheduling.pod_conditions import GATED_EVENTS_PER_HOUR
 
+DASHBOARD_LISTEN: Final = "127.0.0.1:6480"
 _REQUIRED: Final = (CPU, MEMORY)
 """A node needs more than 0 of these."""
 
@@ -96,6 +98,10 @@ class ClusterOptions(msgspec.Struct, frozen=True):
     node_lifecycle: NodeLifecycleConfig = NodeLifecycleConfig()
     jobs: JobSettings = DEFAULT
     metrics_at: tuple[str, int] | None = None
+    dashboard_at: tuple[str, int] | None = None
+    """Where the page is served."""
+    dashboard_may_move: bool = False
+    """Whether any free port will do if that one is in use."""
     scheduler_config: Path | None = None
     """A file with scheduler profiles, in addition to the default ones or in place of those of the same name."""
 
@@ -123,6 +129,8 @@ class ClusterOptions(msgspec.Struct, frozen=True):
         node_grace_period: str = "50s",
         jobs: JobSettings = DEFAULT,
         metrics_listen: str = "",
+        dashboard_listen: str = "",
+        dashboard: bool = False,
         scheduler_config: Path | None = None,
     ) -> ClusterOptions | str:
         """Parses the options; returns a message if they are invalid."""
@@ -132,6 +140,14 @@ class ClusterOptions(msgspec.Struct, frozen=True):
         metrics_at = parse_address("--metrics-listen", metrics_listen, "127.0.0.1:10259") if metrics_listen else None
         if isinstance(metrics_at, str):
             return metrics_at
+        dashboard_at = parse_address("--dashboard-listen", dashboard_listen or DASHBOARD_LISTEN, DASHBOARD_LISTEN)
+        if isinstance(dashboard_at, str):
+            return dashboard_at
+        if not is_loopback(dashboard_at[0]):
+            return (
+                f"--dashboard-listen {dashboard_listen}: the page of headgate up has no TLS; listen on 127.0.0.1, or "
+                "serve it with headgate dashboard --listen"
+            )
         component_set = frozenset(each.strip() for each in components.split(",") if each.strip())
         unknown = sorted(component_set - set(COMPONENTS))
         if unknown:
@@ -176,5 +192,7 @@ class ClusterOptions(msgspec.Struct, frozen=True):
             node_lifecycle=config_for_grace_period(grace_ns / 1e9),
             jobs=jobs,
             metrics_at=metrics_at,
+            dashboard_at=dashboard_at if dashboard else None,
+            dashboard_may_move=not dashboard_listen,
             scheduler_config=scheduler_config,
         )

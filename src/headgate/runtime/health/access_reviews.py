@@ -1,9 +1,11 @@
-"""Decides which users may read ``/metrics``: a TokenReview for the token, then a SubjectAccessReview for the user.
+"""Decides what users may read: a TokenReview for the token, then a SubjectAccessReview for the user.
+
+``secured_server.py`` asks about ``/metrics``, ``dashboard/io/`` about resources.
 
 The API server decides, and this module remembers its answers for a while: a good token for a minute, a bad one for five
 seconds, a permission for five minutes, a refusal for thirty seconds. The reviews of unknown tokens are limited for each
 client address, because each costs the API server a request. An API server that cannot be reached gives 500, and is
-asked again by the next request. ``secured_server.py`` answers the client.
+asked again by the next request.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from headgate.http.transport import HTTPRequest, Transport, Unreachable
+from headgate.kube.api_resources import APIResource
 from headgate.kube.serializer.wire_json import WireDecoder
 
 T = TypeVar("T")
@@ -78,11 +81,21 @@ _decode_access_review: Final = WireDecoder(_AccessReview).decode
 
 
 class AccessReviews:
-    def __init__(self, transport: Transport, clock: Callable[[], float] = time.monotonic) -> None:
+    """``allowed_s``: how long a permission is remembered; ``max_permissions``: how many are."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        allowed_s: float = _ALLOWED_S,
+        max_permissions: int = _MAX_ENTRIES,
+    ) -> None:
         self._transport: Final = transport
         self._clock: Final = clock
+        self._allowed_s: Final = allowed_s
         self._users: Final[_ExpiringCache[ReviewedUser | None]] = _ExpiringCache(clock)
-        self._permissions: Final[_ExpiringCache[bool]] = _ExpiringCache(clock)
+        self._permissions: Final[_ExpiringCache[bool]] = _ExpiringCache(clock, max_permissions)
         self._limits: Final[_ExpiringCache[_TokenBucket]] = _ExpiringCache(clock)
 
     async def check(self, authorization: str, method: str, path: str, source: str) -> Verdict:
@@ -91,13 +104,31 @@ class AccessReviews:
         token = token.strip()
         if scheme.lower() != "bearer" or not token:
             return _NO_TOKEN
+        user = await self.find_user(token, source)
+        if isinstance(user, Verdict):
+            return user
+        verb = method.lower()
         try:
-            user = await self._user_of(token, source)
-            if isinstance(user, Verdict):
-                return user
-            return await self._may(user, method.lower(), path)
+            if await self._may(user, (("path", path), ("verb", verb)), "nonResourceAttributes"):
+                return _ALLOWED
         except (Unreachable, msgspec.DecodeError, _ReviewFailed) as problem:
-            return Verdict(500, f"the API server could not be asked: {problem}")
+            return _not_asked(problem)
+        return Verdict(403, f'user "{user.username}" may not {verb} path "{path}"')
+
+    async def find_user(self, token: str, source: str) -> ReviewedUser | Verdict:
+        """The user of a bearer token, or why there is none. ``source``: the address of the client."""
+        try:
+            return await self._user_of(token, source)
+        except (Unreachable, msgspec.DecodeError, _ReviewFailed) as problem:
+            return _not_asked(problem)
+
+    async def may(self, user: ReviewedUser, verb: str, resource: APIResource, namespace: str = "") -> bool:
+        """Whether the user may do this in the namespace; without a namespace, in all. False if it is not known."""
+        attributes = {"verb": verb, "group": resource.group, "resource": resource.plural, "namespace": namespace}
+        try:
+            return await self._may(user, tuple(attributes.items()), "resourceAttributes")
+        except (Unreachable, msgspec.DecodeError, _ReviewFailed):
+            return False
 
     async def _user_of(self, token: str, source: str) -> ReviewedUser | Verdict:
         key = hashlib.sha256(token.encode()).digest()
@@ -110,22 +141,22 @@ class AccessReviews:
             self._users.put(key, user, _UNKNOWN_S if user is None else _KNOWN_S)
         return self._users.get(key) or _BAD_TOKEN
 
-    async def _may(self, user: ReviewedUser, verb: str, path: str) -> Verdict:
-        key = (user.username, user.groups, verb, path)
+    async def _may(self, user: ReviewedUser, attributes: tuple[tuple[str, str], ...], kind: str) -> bool:
+        key = (user.username, user.groups, attributes)
         if key not in self._permissions:
             spec = {
                 "user": user.username,
                 "uid": user.uid,
                 "groups": user.groups,
                 "extra": user.extra,
-                "nonResourceAttributes": {"path": path, "verb": verb},
+                kind: dict(attributes),
             }
             review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
             answer = _decode_access_review(await self._create(_ACCESS_REVIEWS, review))
-            self._permissions.put(key, answer.status.allowed, _ALLOWED_S if answer.status.allowed else _DENIED_S)
-        if self._permissions.get(key):
-            return _ALLOWED
-        return Verdict(403, f'user "{user.username}" may not {verb} path "{path}"')
+            is_allowed = answer.status.allowed
+            self._permissions.put(key, is_allowed, self._allowed_s if is_allowed else _DENIED_S)
+            return is_allowed
+        return bool(self._permissions.get(key))
 
     async def _create(self, path: str, review: dict[str, Any]) -> bytes:
         request = HTTPRequest("POST", path, "", _HEADERS, msgspec.json.encode(review), timeout_s=_REVIEW_TIMEOUT_S)
@@ -133,6 +164,10 @@ class AccessReviews:
         if not response.ok:
             raise _ReviewFailed(f"{path} answers {response.status}: {response.body[:200].decode(errors='replace')}")
         return response.body
+
+
+def _not_asked(problem: Exception) -> Verdict:
+    return Verdict(500, f"the API server could not be asked: {problem}")
 
 
 class _ReviewFailed(Exception):
@@ -156,10 +191,11 @@ class _TokenBucket:
 
 
 class _ExpiringCache(Generic[T]):
-    """At most :data:`_MAX_ENTRIES` values; the one that was put first goes first."""
+    """At most ``max_entries`` values; the one that was put first goes first."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], max_entries: int = _MAX_ENTRIES) -> None:
         self._clock: Final = clock
+        self._max_entries: Final = max_entries
         self._entries: Final[OrderedDict[Hashable, tuple[T, float]]] = OrderedDict()
 
     def __contains__(self, key: Hashable) -> bool:
@@ -172,7 +208,7 @@ class _ExpiringCache(Generic[T]):
 
     def put(self, key: Hashable, value: T, for_s: float) -> None:
         self._entries.pop(key, None)
-        while len(self._entries) >= _MAX_ENTRIES:
+        while len(self._entries) >= self._max_entries:
             self._entries.popitem(last=False)
         self._entries[key] = value, self._clock() + for_s
 

@@ -1,0 +1,83 @@
+"""Serves the page: plain HTTP on a loopback address, TLS on any other.
+
+``handler.py`` answers the requests. The address that is printed has the token of the operator in its fragment, which
+browsers do not send; the page posts it once and removes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import secrets
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable
+from typing import Final
+
+import msgspec
+
+from headgate.dashboard.io.feed import ViewsFeed
+from headgate.dashboard.io.handler import PageHandler
+from headgate.dashboard.io.viewers import Viewers
+from headgate.dashboard.sessions import Sessions
+from headgate.http.server import HTTPServer
+from headgate.http.server_limits import ServerLimits
+from headgate.http.transport import Transport
+from headgate.views.cluster_views import ClusterViews
+
+_LIMITS: Final = ServerLimits(
+    head_bytes=32 * 1024, body_bytes=32 * 1024, connections=512, unsent_bytes=1024 * 1024, stop_s=1.0
+)
+
+
+class PageOptions(msgspec.Struct, frozen=True):
+    """``server``: the cluster, as the page names it. ``tls``: None for plain HTTP."""
+
+    server: str
+    make_views: Callable[[], ClusterViews] = ClusterViews
+    tls: ssl.SSLContext | None = None
+
+
+class ServedPage(msgspec.Struct, frozen=True):
+    """``address``: with the token of the operator in its fragment."""
+
+    feed: ViewsFeed
+    address: str
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@contextlib.asynccontextmanager
+async def serve_page(
+    transport: Transport, sock: socket.socket, host: str, options: PageOptions
+) -> AsyncIterator[ServedPage]:
+    """Serves on a socket that listens, until the block ends."""
+    port = sock.getsockname()[1]
+    token = secrets.token_urlsafe(24)
+    feed = ViewsFeed(transport, options.make_views)
+    sessions = Sessions(f"headgate-{port}", is_secure=options.tls is not None)
+    hosts = _hosts(port) if is_loopback(host) else frozenset[str]()
+    handler = PageHandler(feed, Viewers(feed.transport, token), sessions, hosts, options.server)
+    shown = f"[{host}]" if ":" in host else host
+    address = f"{'http' if options.tls is None else 'https'}://{shown}:{port}/#token={token}"
+    async with feed.running(), HTTPServer(handler, _LIMITS, options.tls).listening_on(sock):
+        reviewing = asyncio.create_task(handler.run())
+        try:
+            yield ServedPage(feed, address)
+        finally:
+            reviewing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await reviewing
+
+
+def _hosts(port: int) -> frozenset[str]:
+    names = ("127.0.0.1", "localhost", "[::1]")
+    return frozenset((*(f"{each}:{port}" for each in names), *(names if port == 80 else ())))

@@ -1,0 +1,84 @@
+// One pod or Workload: what has happened to it, what holds it now, and what would help.
+
+import { h, name } from "./dom.js";
+import { get } from "./api.js";
+
+export class UnitView {
+  constructor(store, kind, namespace, unit) {
+    this.store = store;
+    this.path = `/api/${kind}/${encodeURIComponent(namespace)}/${encodeURIComponent(unit)}`;
+    this.title = unit;
+    this.element = h("div", {}, h("p", { class: "muted" }, "Reading …"));
+    this.shown = "";
+    this.loadedAt = -1e9;
+    this.load();
+  }
+
+  show() {
+    if (performance.now() - this.loadedAt > 2000) this.load();
+  }
+
+  async load() {
+    this.loadedAt = performance.now();
+    try {
+      const detail = await get(this.path);
+      const text = JSON.stringify(detail);
+      if (text === this.shown) return;
+      this.shown = text;
+      this.element.replaceChildren(...this.content(detail));
+    } catch (error) {
+      this.shown = "";
+      this.element.replaceChildren(h("h1", {}, "Not shown"), h("p", { class: "error", role: "alert" }, error.message), back());
+    }
+  }
+
+  content(detail) {
+    const parts = [h("p", {}, back()), h("h1", {}, `${detail.kind} `, name(`${detail.namespace}/${detail.name}`))];
+    parts.push(section("What has happened", h("ol", { class: "steps" }, detail.history.map((step) =>
+      h("li", { title: step.note }, h("b", {}, step.name), step.at ? ` ${local(step.at)}` : "", step.note ? h("div", { class: "muted name" }, step.note) : null)))));
+    if (detail.pod) parts.push(...podSections(detail.pod));
+    for (const each of detail.workloads) parts.push(...workloadSections(each));
+    parts.push(section("In a terminal", h("ul", {}, detail.commands.map((each) => h("li", {}, h("code", {}, each))))));
+    return parts;
+  }
+}
+
+function back() {
+  return h("a", { href: "#/waiting", on: { click: (event) => { if (history.length > 1) { event.preventDefault(); history.back(); } } } }, "← Back");
+}
+
+function local(at) {
+  const time = new Date(at);
+  return Number.isNaN(time.getTime()) ? at : time.toLocaleString("sv-SE");
+}
+
+function section(title, ...content) {
+  return h("section", { class: "panel" }, h("h2", {}, title), ...content);
+}
+
+function podSections(pod) {
+  const facts = [["Scheduler", pod.scheduler], ["Queue", pod.queue], ["Group", pod.group],
+    ["Asks for", Object.entries(pod.requests).map(([resource, amount]) => `${amount} ${resource}`).join(", ")],
+    ["Capacity promised at", pod.promised_at], ["Lease", pod.lease]];
+  const parts = [section("Now", h("p", {}, name(pod.summary)), h("dl", {}, facts.filter(([, value]) => value).map(([label, value]) => [h("dt", {}, label), h("dd", {}, name(value))])))];
+  if (pod.holds.length) parts.push(section("What holds it", h("ol", { class: "holds" }, pod.holds.map((hold) =>
+    h("li", {}, h("b", {}, `${hold.kind} `), name(hold.name), hold.why ? h("span", { class: "badge" }, hold.why) : null, h("div", {}, name(hold.text)),
+      hold.resource ? h("div", { class: "muted" }, `${hold.resource} in queue ${hold.blocker}: asked ${hold.asked}, taken ${hold.used}, limit ${hold.limit}`) : null,
+      hold.position !== undefined && hold.position !== null ? h("div", { class: "muted" }, `before it in queue ${hold.name}: ${hold.position}`) : null)))));
+  if (pod.next.length) parts.push(section("What would help", h("ul", {}, pod.next.map((each) => h("li", {}, name(each))))));
+  if (pod.ignored.length) parts.push(section("Without effect", h("ul", {}, pod.ignored.map((each) => h("li", {}, name(each))))));
+  return parts;
+}
+
+function workloadSections(found) {
+  const facts = [["Owner", (found.owners ?? []).map((each) => `${each.type}/${each.name}`).join(", ")], ["LocalQueue", found.local_queue], ["ClusterQueue", found.cluster_queue],
+    ["Before it in its LocalQueue", found.position], ["Why", found.found]];
+  const parts = [section(`Workload ${found.namespace}/${found.name}`, h("p", {}, name(found.summary)),
+    h("dl", {}, facts.filter(([, value]) => value !== undefined && value !== null && value !== "").map(([label, value]) => [h("dt", {}, label), h("dd", {}, name(String(value)))])))];
+  if (found.lacks?.length) parts.push(section("Missing quota", h("table", {},
+    h("thead", {}, h("tr", {}, ["Flavor", "Resource", "Asked", "Available", "Missing", "Held by"].map((each) => h("th", { scope: "col" }, each)))),
+    h("tbody", {}, found.lacks.map((each) => h("tr", {}, h("th", { scope: "row" }, name(each.flavor)), [each.resource, each.asked, each.available, each.missing].map((cell) => h("td", {}, cell)),
+      h("td", {}, (each.held_by ?? []).slice(0, 6).map((holder) => h("div", {}, name(holder.workload || "one that you may not list"), ` ${holder.amount}`)))))))));
+  if (found.next?.length) parts.push(section("What would help", h("ul", {}, found.next.map((each) => h("li", {}, name(each))))));
+  return parts;
+}
