@@ -73,7 +73,7 @@ def random_object(draw: random.Random) -> tuple[APIResource, Wire]:
                 [
                     (RESOURCE_FLAVORS, a_flavor("default")),
                     (COHORTS, a_cohort(name, draw.choice(("", "root")))),
-                    (CLUSTER_QUEUES, a_cluster_queue(name, cohort=draw.choice(("", "a", "b")))),
+                    (CLUSTER_QUEUES, a_cluster_queue(name, cohortName=draw.choice(("", "a", "b")))),
                     (LOCAL_QUEUES, a_local_queue(name, draw.choice(("a", "b", "absent")), namespace)),
                     (NAMESPACES, {"metadata": {"name": namespace, "labels": {}, "annotations": {}}}),
                 ]

@@ -20,8 +20,8 @@ from headgate.quota.explain.description import HolderDescription, ShortageDescri
 from headgate.quota.kinds.names import CLUSTER_QUEUES, WORKLOADS
 from headgate.views.explanations import UnitDetail
 
-_KEY: Final = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?/[a-z0-9][-a-z0-9.]*[a-z0-9]|[a-z0-9]/[a-z0-9]"
-_KEYS: Final = re.compile(rf"(?<![\w./-])(?:{_KEY})(?:, (?:{_KEY}))*(?![\w/-])")
+_KEY: Final = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?/[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?"
+_KEYS: Final = re.compile(rf"(?<![\w./-]){_KEY}(?:, {_KEY})*(?![\w/-])")
 _NOT_SHOWN: Final = "its queue does not admit it; you may not list queues, so amounts are not shown"
 
 

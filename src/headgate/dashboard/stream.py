@@ -45,6 +45,7 @@ class ViewerStream:
         name, _, number = self._last_id.partition(".")
         is_known = name == epoch and number.isdigit() and (self.rights.everything or bool(self._sent))
         known = int(number) if is_known else -1
+        is_known = is_known and known <= views.revision
         if known == views.revision:
             return b""
         body: dict[str, Any] | None = self._changes(views, known) if is_known else None
@@ -62,7 +63,7 @@ class ViewerStream:
             if views.topic_revision(topic) <= known:
                 continue
             if topic == "waiting":
-                found[topic] = {"revision": views.topic_revision(topic)}
+                found[topic] = self._waiting(views)
                 continue
             changes = views.changes_since(topic, known)
             if changes is None:
@@ -82,13 +83,18 @@ class ViewerStream:
         self._sent = {}
         for topic in self.topics:
             if topic == "waiting":
-                found[topic] = {"revision": views.topic_revision(topic)}
+                found[topic] = self._waiting(views)
                 continue
             rows = self._seen(topic, views.rows(topic))
             found[topic] = {"rows": rows, "removed": []}
             if not self.rights.everything:
                 self._sent[topic] = {row.key for row in rows}
         return found
+
+    def _waiting(self, views: ClusterViews) -> dict[str, int]:
+        """The number of units is for viewers who see all of them."""
+        found = {"revision": views.topic_revision("waiting")}
+        return {**found, "units": views.count("waiting")} if self.rights.everything else found
 
     def _seen(self, topic: Topic, rows: Iterable[Row]) -> list[Row]:
         return [seen for row in rows if (seen := visible(row, self.rights)) is not None]

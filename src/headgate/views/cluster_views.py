@@ -178,6 +178,9 @@ class ClusterViews:
     def rows(self, topic: Topic) -> list[Row]:
         return list(self._tables[topic].rows.values())
 
+    def count(self, topic: Topic) -> int:
+        return len(self._tables[topic].rows)
+
     def row(self, topic: Topic, key: str) -> Row | None:
         found: Row | None = self._tables[topic].rows.get(key)
         return found

@@ -49,7 +49,7 @@ function drawSoon() {
 function draw() {
   view?.show();
   const totals = store.totals();
-  const counts = { waiting: totals.waiting + totals.pending, problems: store.rows.problems.size };
+  const counts = { waiting: store.units ?? totals.waiting + totals.pending, problems: store.rows.problems.size };
   for (const [key, count] of Object.entries(counts)) {
     const place = $(`count-${key}`);
     if (place && place.textContent !== String(count)) place.textContent = String(count);

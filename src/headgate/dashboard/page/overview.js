@@ -4,6 +4,7 @@ import { age, bar, h, keyed, name, use } from "./dom.js";
 import { get } from "./api.js";
 import { unitLink } from "./waiting.js";
 
+const ALWAYS = new Set(["cpu", "memory"]); // other resources are shown when a pod requests them
 const SVG = "http://www.w3.org/2000/svg";
 
 export class OverviewView {
@@ -20,6 +21,7 @@ export class OverviewView {
     this.spark.setAttribute("aria-hidden", "true");
     this.trend = h("p", { class: "muted" });
     this.problems = h("ul");
+    this.fine = h("p", { class: "good" });
     this.oldest = h("ol");
     this.namespaces = h("tbody");
     const head = (text, number) => h("th", { scope: "col", class: number ? "number" : null }, text);
@@ -27,7 +29,7 @@ export class OverviewView {
       h("h1", {}, "Overview"), this.cards,
       h("div", { class: "columns" },
         h("section", { class: "panel" }, h("h2", {}, "How full are the nodes?"), this.capacity),
-        h("section", { class: "panel" }, h("h2", {}, "What is wrong?"), this.problems),
+        h("section", { class: "panel" }, h("h2", {}, "What is wrong?"), this.problems, this.fine),
         h("section", { class: "panel" }, h("h2", {}, "What waits longest?"), this.oldest),
         h("section", { class: "panel" }, h("h2", {}, "Waiting since this page was opened"), this.spark, this.trend),
         h("section", { class: "panel" }, h("h2", {}, "By namespace"),
@@ -51,7 +53,7 @@ export class OverviewView {
     const first = problems.sort((a, b) => (a.severity < b.severity ? -1 : a.severity > b.severity ? 1 : a.key < b.key ? -1 : 1)).slice(0, 6);
     keyed(this.problems, first, (row) => row.key, (row) =>
       h("li", {}, h("span", { class: row.severity }, row.severity === "error" ? "Error: " : "Warning: "), name(row.subject), ": ", name(row.text)));
-    if (!first.length) this.problems.replaceChildren(h("li", { class: "good" }, "Nothing is known to be wrong.")), (this.problems.keyedItems = null);
+    this.fine.textContent = first.length || !this.store.hasRows ? "" : "Nothing is known to be wrong.";
     const rows = this.store.list("overview").sort((a, b) => waiting(b) - waiting(a) || (a.key < b.key ? -1 : 1)).slice(0, 10);
     keyed(this.namespaces, rows, (row) => row.key, (row) => h("tr", {},
       h("th", { scope: "row" }, h("a", { href: `#/waiting?namespace=${encodeURIComponent(row.key)}` }, name(row.key))),
@@ -73,7 +75,7 @@ export class OverviewView {
         sums.set(each.resource, sum);
       }
     }
-    const rows = [...sums.values()].filter((each) => each.allocatable).sort((a, b) => (a.resource < b.resource ? -1 : 1));
+    const rows = [...sums.values()].filter((each) => each.allocatable && (each.requested || ALWAYS.has(each.resource))).sort((a, b) => (a.resource < b.resource ? -1 : 1));
     this.capacity.replaceChildren(...rows.map((each) =>
       use(each.resource, bar(each.allocatable, [["used", each.requested]]), `${Math.round((100 * each.requested) / each.allocatable)} % requested`)));
     if (!rows.length) this.capacity.append(h("p", { class: "muted" }, this.store.hasRows ? "No nodes are known." : "Reading the cluster …"));

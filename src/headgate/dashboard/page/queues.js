@@ -30,7 +30,7 @@ class TreeView {
   }
 
   first(row, depth, href, label) {
-    const cell = h("th", { scope: "row" }, h("a", { class: "name", dir: "auto", href }, label));
+    const cell = h("th", { scope: "row" }, href ? h("a", { class: "name", dir: "auto", href }, label) : name(label));
     cell.style.paddingLeft = `${depth * 20}px`;
     return cell;
   }
@@ -93,7 +93,7 @@ export class QuotaView extends TreeView {
     const queue = row.kind === "LocalQueue" ? `namespace=${encodeURIComponent(row.namespace)}&search=${encodeURIComponent(row.name)}` : `kind=ClusterQueue&queue=${encodeURIComponent(row.name)}`;
     const label = row.kind === "LocalQueue" ? `${row.namespace}/${row.name}` : row.name;
     const counts = row.kind === "Cohort" ? ["", ""] : [row.pending, row.admitted + row.reserving];
-    return h("tr", {}, this.first(row, depth, `#/waiting?${queue}`, label),
+    return h("tr", {}, this.first(row, depth, row.kind === "Cohort" ? "" : `#/waiting?${queue}`, label),
       h("td", {}, h("span", { class: "muted" }, row.kind), " ", row.active ? "" : h("span", { class: "error" }, name(row.reason))),
       ...counts.map((each) => h("td", { class: "number" }, String(each))), h("td", {}, bars));
   }

@@ -14,6 +14,7 @@ export class Store {
     for (const [topic, change] of Object.entries(data.topics)) {
       if (topic === "waiting") {
         this.waitingRevision = change.revision;
+        this.units = change.units;
         continue;
       }
       const rows = this.rows[topic];

@@ -40,7 +40,7 @@ export class NodesView {
       { title: "State", sort: (row) => state(row), cell: (row) => h("span", { class: row.ready && row.schedulable ? "good" : "error" }, state(row)) },
       { title: "Pods", number: true, sort: (row) => row.pods, cell: (row) => String(row.pods) },
       { title: "Fullest", number: true, sort: (row) => row.share, cell: (row) => `${Math.round(100 * row.share)} % ${row.dominant}` },
-      { title: "Requested", cell: (row) => row.resources.map((each) => h("div", {}, `${each.resource}: ${each.text}`)) },
+      { title: "Requested", cell: (row) => row.resources.filter((each) => each.requested).map((each) => h("div", {}, `${each.resource}: ${each.text}`)) },
     ], (row) => row.key, 300);
     this.element = h("div", {}, h("h1", {}, "Nodes"),
       h("section", { class: "panel" }, h("div", { class: "toolbar" }, h("label", { for: "resource" }, "Share of "), this.choice), this.heat, this.facts),
