@@ -12,6 +12,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,14 @@ ARGUMENTS = (
     *("--disable-default-apps", "--hide-scrollbars", "--force-color-profile=srgb", "--disable-extensions"),
 )
 TIMEOUT_S = 30.0
+_START = """
+import fcntl, os, sys
+commands, events = (fcntl.fcntl(int(each), fcntl.F_DUPFD, 10) for each in sys.argv[1:3])
+os.dup2(commands, 3)
+os.dup2(events, 4)
+os.execvp(sys.argv[3], sys.argv[3:])
+"""
+"""The browser reads commands from the file descriptor 3, and writes events to 4."""
 KEYS = {"Enter": 13, "Escape": 27, "Tab": 9, "ArrowDown": 40, "ArrowUp": 38}
 
 
@@ -48,11 +57,11 @@ class Browser:
         self._answers: dict[int, dict[str, Any]] = {}
         self._next = 0
         self._session = ""
+        log = (folder / "chromium.log").open("wb")
         self._process = subprocess.Popen(
             [
-                "/bin/sh",
-                "-c",
-                f'exec "$0" "$@" 3<&{commands_out} 4>&{events_in}',
+                sys.executable,
+                *("-I", "-S", "-c", _START, str(commands_out), str(events_in)),
                 program or find_chromium(),
                 *ARGUMENTS,
                 f"--user-data-dir={folder / 'profile'}",
@@ -61,11 +70,19 @@ class Browser:
             pass_fds=(commands_out, events_in),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=(folder / "chromium.log").open("wb"),
+            stderr=log,
             env=marked({**os.environ, "HOME": str(folder)}),
         )
+        log.close()
         os.close(commands_out)
         os.close(events_in)
+        try:
+            self._attach()
+        except BaseException:
+            self.close()
+            raise
+
+    def _attach(self) -> None:
         target = self.command("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.command("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):

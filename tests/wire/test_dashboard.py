@@ -63,12 +63,6 @@ def reading(*groups_and_plurals: tuple[str, str]) -> list[dict[str, Any]]:
     return [{"apiGroups": [group], "resources": [each], "verbs": ["get", "list"]} for group, each in groups_and_plurals]
 
 
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
-
-
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
     flags = ("--components", COMPONENTS, "--nodes", "2", "--dashboard-listen", "127.0.0.1:0")
@@ -83,8 +77,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]
         send(running, "POST", f"{KUEUE}/namespaces/default/localqueues", local_queue)
         create_pod(running, "secret", a_pod("hidden-holder"))
         wait_for(lambda: send(running, "GET", f"{NAMESPACES}/secret/pods/hidden-holder")["spec"].get("nodeName"))
-        create_pod(running, "secret", a_pod("hidden-first"))
-        create_pod(running, "mine", a_pod("visible"))
+        create_pod(running, "secret", a_pod("hidden-second"))
+        first = {"metadata": {"name": "first"}, "value": 1000}
+        send(running, "POST", "/apis/scheduling.k8s.io/v1/priorityclasses", first)
+        visible = a_pod("visible")
+        visible["spec"]["priorityClassName"] = "first"
+        create_pod(running, "mine", visible)
         yield running
     finally:
         running.disconnect()
@@ -141,8 +139,7 @@ def test_the_page_changes_nothing(page: Page) -> None:
 
 def test_a_waiting_pod_is_shown_with_its_place_and_its_reason(page: Page) -> None:
     found = page.get("/api/waiting?queue=q&kind=Queue")
-    names = [entry["row"]["name"] for entry in found["entries"]]
-    assert names == ["hidden-first", "visible"]
+    assert [entry["row"]["name"] for entry in found["entries"]] == ["visible", "hidden-second"]
     assert [entry["position"] for entry in found["entries"]] == [0, 1]
     assert "no capacity for 2 cpu: 2 of 2" in found["entries"][1]["sentence"]
 
@@ -210,7 +207,7 @@ def test_a_viewer_of_one_namespace_finds_no_name_of_another_one(server: Embedded
     assert all(b"visible" in each or b'"mine"' in each for each in said)
     assert not any(b"hidden" in each or b"secret" in each for each in said)
     assert page.get("/api/waiting", token)["entries"][0]["position"] is None
-    assert page.request("/api/pods/secret/hidden-first", token)[0] == 404
+    assert page.request("/api/pods/secret/hidden-second", token)[0] == 404
 
 
 def test_a_viewer_of_queues_sees_amounts_and_no_names_of_others(server: EmbeddedServer, page: Page) -> None:
@@ -223,7 +220,7 @@ def test_a_viewer_of_queues_sees_amounts_and_no_names_of_others(server: Embedded
     assert page.rows("queues", token)["q"]["resources"][0]["used"] == 2000
     body = page.request("/api/pods/mine/visible", token)[2]
     assert b"2 of 2 are in use" in body
-    assert b"that you may not list" in body
+    assert b"that you may not list" in body, body
     assert b"hidden" not in body
 
 

@@ -21,7 +21,7 @@ const DRAW_MS = 200;
 const $ = (id) => document.getElementById(id);
 
 const store = new Store();
-let view = null, isPaused = false, afterG = 0, drawTimer = null, announced = { text: "", at: 0 };
+let view = null, isPaused = false, afterG = -Infinity, drawTimer = null, announced = { text: "", at: 0 };
 
 const stream = new Stream({
   event(name, data) {
@@ -150,7 +150,7 @@ function onKey(event) {
   }
   if (inField) return;
   const isAfterG = performance.now() - afterG < 1500;
-  afterG = 0;
+  afterG = -Infinity;
   const target = isAfterG && VIEWS.find(([, , key]) => key === event.key);
   if (target) location.hash = `#/${target[0]}`;
   else if (event.key === "g") afterG = performance.now();
