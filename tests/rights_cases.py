@@ -27,9 +27,10 @@ NO_RIGHTS = (
 )
 """They work on files, or start a cluster of their own."""
 
-ADMINISTRATOR = ("install", "load", "nodes", "uninstall")
+ADMINISTRATOR = ("dashboard", "install", "load", "nodes", "uninstall")
 """A cluster administrator types them: `tests/real/test_install.py` and `tests/real/test_install_page.py` do, and
-`tests/wire/test_load_command.py` and `tests/wire/test_nodes_command.py` for those that are for test clusters."""
+`tests/wire/test_load_command.py` and `tests/wire/test_nodes_command.py` for those that are for test clusters.
+`tests/wire/test_dashboard.py` runs `headgate dashboard` with few rights."""
 
 
 @dataclass(frozen=True)

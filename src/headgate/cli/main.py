@@ -16,7 +16,19 @@ _COMMANDS: Final = {
     name: f"headgate.cli.commands.{name.replace('-', '_')}"
     for name in (
         *("annotations", "audit", "backup", "check", "completion", "config", "dashboard", "demo", "doctor", "down"),
-        *("explain", "gates", "history", "hold", "install", "install-crds", "load", "nodes", "queues", "record", "restore"),
+        *(
+            "explain",
+            "gates",
+            "history",
+            "hold",
+            "install",
+            "install-crds",
+            "load",
+            "nodes",
+            "queues",
+            "record",
+            "restore",
+        ),
         *("resume", "run", "simulate", "uninstall", "up", "wait", "workloads"),
     )
 }

@@ -25,7 +25,8 @@ from headgate.cli.options.query_options import served_option
 from headgate.cli.wiring.event_loop import loop_factory
 from headgate.cli.wiring.shutdown import ShutdownSignals
 from headgate.client.kubeconfig import RESTConfig
-from headgate.dashboard.io.server import PageOptions, is_loopback, serve_page
+from headgate.dashboard.io.server import PageOptions, serve_page
+from headgate.http.peer import is_loopback
 from headgate.http.server import listen
 from headgate.http.server_tls import key_pair_context
 from headgate.http.transport import Unreachable

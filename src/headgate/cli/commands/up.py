@@ -298,6 +298,8 @@ def _start_in_background(options: ClusterOptions) -> None:
     data = shlex.quote(str(options.data))
     click.echo(f"headgate serves the Kubernetes API at {launched.report.url} (process {launched.process.pid})")
     click.echo(f"  kubeconfig  {launched.report.kubeconfig}")
+    if launched.report.page:
+        click.echo(f"  page        {launched.report.page}")
     click.echo(f"  log         {launched.log}")
     click.echo(f"  use it      export KUBECONFIG={shlex.quote(launched.report.kubeconfig)}")
     click.echo(f"  stop it     headgate down{'' if options.data == DATA else f' --data {data}'}")

@@ -88,10 +88,11 @@ would then wait up to 5 ms to get it back, several times per short request."""
 
 
 class RunningCluster(msgspec.Struct, frozen=True):
-    """``url``: the address of its API server."""
+    """``url``: the address of its API server; ``page``: of its live page, with a token."""
 
     url: str
     node_clock: NodeClock
+    page: str = ""
 
 
 async def run(
@@ -111,7 +112,7 @@ async def run(
         gc.freeze()  # tables and objects are never freed; scanning them for garbage would delay requests
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
         print_line("ready")
-        report(StartReport(cluster.url, str(options.kubeconfig.absolute())))
+        report(StartReport(cluster.url, str(options.kubeconfig.absolute()), page=cluster.page))
         await stop.wait()
         print_line("stopping")
     print_line("stopped; everything is kept in " + str(options.data))
@@ -166,7 +167,7 @@ async def _cluster(
             nodes = await nodes_line(served.client("headgate-up"), options.node_count, options.node_resources)
         page = await _serve_page(options, served, url, stack)
         _print_summary(options, url, metrics, nodes, page, served.store, print_line)
-        yield RunningCluster(url, served.node_clock)
+        yield RunningCluster(url, served.node_clock, page)
 
 
 def _keep_record(options: ClusterOptions, url: str, stack: contextlib.AsyncExitStack) -> None:

@@ -17,7 +17,7 @@ from headgate.apiserver.admission_plugins import plugin_table
 from headgate.cli.embedded.credentials import AccessOptions
 from headgate.cli.options.address import parse_address
 from headgate.controllers.node_lifecycle.config import NodeLifecycleConfig, config_for_grace_period
-from headgate.dashboard.io.server import is_loopback
+from headgate.http.peer import is_loopback
 from headgate.jobs.settings import DEFAULT, JobSettings
 from headgate.kube import quantity, timestamps
 from headgate.kube.feature_gates import FeatureGates

@@ -14,11 +14,12 @@ import msgspec
 
 
 class StartReport(msgspec.Struct, frozen=True):
-    """``problem``: why the server does not start; empty if it is ready."""
+    """``problem``: why the server does not start; empty if it is ready. ``page``: the address of the live page."""
 
     url: str = ""
     kubeconfig: str = ""
     problem: str = ""
+    page: str = ""
 
 
 def send_report(descriptor: int | None, report: StartReport) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import secrets
 import socket
 import ssl
@@ -21,6 +20,7 @@ from headgate.dashboard.io.feed import ViewsFeed
 from headgate.dashboard.io.handler import PageHandler
 from headgate.dashboard.io.viewers import Viewers
 from headgate.dashboard.sessions import Sessions
+from headgate.http.peer import is_loopback
 from headgate.http.server import HTTPServer
 from headgate.http.server_limits import ServerLimits
 from headgate.http.transport import Transport
@@ -44,15 +44,6 @@ class ServedPage(msgspec.Struct, frozen=True):
 
     feed: ViewsFeed
     address: str
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 @contextlib.asynccontextmanager

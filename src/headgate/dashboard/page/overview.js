@@ -35,6 +35,7 @@ export class OverviewView {
         h("section", { class: "panel" }, h("h2", {}, "By namespace"),
           h("table", {}, h("thead", {}, h("tr", {}, head("Namespace"), head("Waiting", true), head("Behind gates", true), head("Running", true), head("Workloads pending", true))), this.namespaces))));
     this.revision = -1;
+    this.loadedAt = -Infinity;
   }
 
   show() {
@@ -59,7 +60,9 @@ export class OverviewView {
       h("th", { scope: "row" }, h("a", { href: `#/waiting?namespace=${encodeURIComponent(row.key)}` }, name(row.key))),
       ...[waiting(row), row.gated, row.running, row.pending ?? "?"].map((each) => h("td", { class: "number" }, String(each)))));
     this.showTrend();
-    if (this.revision !== this.store.waitingRevision) {
+    const isOld = performance.now() - this.loadedAt > 5000; // ages and reasons change without a change of the units
+    if (this.revision !== this.store.waitingRevision || isOld) {
+      this.loadedAt = performance.now();
       this.revision = this.store.waitingRevision;
       this.showOldest();
     }

@@ -12,7 +12,7 @@ class TreeView {
     this.empty = h("p", { class: "muted" });
     this.element = h("div", {}, h("h1", {}, heading),
       h("section", { class: "panel" },
-        h("table", {}, h("caption", { class: "hidden" }, heading),
+        h("table", { class: "tree" }, h("caption", { class: "hidden" }, heading),
           h("thead", {}, h("tr", {}, columns.map(([title, kind]) => h("th", { scope: "col", class: kind ?? null }, title)))), this.body), this.empty, note));
     this.current = -1;
   }
@@ -72,7 +72,7 @@ export class QueuesView extends TreeView {
     });
     const state = row.refusal ? h("span", { class: "error" }, name(row.refusal)) : h("span", { class: row.state === "Open" ? "good" : "warning" }, row.state);
     return h("tr", {}, this.first(row, depth, `#/waiting?kind=Queue&queue=${encodeURIComponent(row.key)}`, row.key),
-      h("td", {}, state), h("td", { class: "number" }, String(row.waiting)), h("td", {}, bars.length ? bars : h("span", { class: "muted" }, "empty, no limit")));
+      h("td", {}, state), h("td", { class: "number", "data-label": "Waiting" }, String(row.waiting)), h("td", {}, bars.length ? bars : h("span", { class: "muted" }, "empty, no limit")));
   }
 }
 
@@ -95,6 +95,6 @@ export class QuotaView extends TreeView {
     const counts = row.kind === "Cohort" ? ["", ""] : [row.pending, row.admitted + row.reserving];
     return h("tr", {}, this.first(row, depth, row.kind === "Cohort" ? "" : `#/waiting?${queue}`, label),
       h("td", {}, h("span", { class: "muted" }, row.kind), " ", row.active ? "" : h("span", { class: "error" }, name(row.reason))),
-      ...counts.map((each) => h("td", { class: "number" }, String(each))), h("td", {}, bars));
+      ...counts.map((each, index) => h("td", { class: "number", "data-label": each === "" ? null : ["Pending", "Admitted"][index] }, String(each))), h("td", {}, bars));
   }
 }

@@ -62,7 +62,7 @@ function podSections(pod) {
     ["Capacity promised at", pod.promised_at], ["Lease", pod.lease]];
   const parts = [section("Now", h("p", {}, name(pod.summary)), h("dl", {}, facts.filter(([, value]) => value).map(([label, value]) => [h("dt", {}, label), h("dd", {}, name(value))])))];
   if (pod.holds.length) parts.push(section("What holds it", h("ol", { class: "holds" }, pod.holds.map((hold) =>
-    h("li", {}, h("b", {}, `${hold.kind} `), name(hold.name), hold.why ? h("span", { class: "badge" }, hold.why) : null, h("div", {}, name(hold.text)),
+    h("li", {}, h("b", {}, `${hold.kind} `), name(hold.name), hold.why ? [" ", h("span", { class: "badge" }, hold.why)] : null, h("div", {}, name(hold.text)),
       hold.resource ? h("div", { class: "muted" }, `${hold.resource} in queue ${hold.blocker}: asked ${hold.asked}, taken ${hold.used}, limit ${hold.limit}`) : null,
       hold.position !== undefined && hold.position !== null ? h("div", { class: "muted" }, `before it in queue ${hold.name}: ${hold.position}`) : null)))));
   if (pod.next.length) parts.push(section("What would help", h("ul", {}, pod.next.map((each) => h("li", {}, name(each))))));
