@@ -27,7 +27,7 @@ from headgate.capacity.grants.grants import Grant
 from headgate.capacity.grants.leases import PromiseInfo, PromiseLeases
 from headgate.capacity.grants.plugin_admission import AdmissionUnit, QueuePlugins
 from headgate.capacity.grants.queue_cache import QueueCache
-from headgate.capacity.grants.queue_contents import QueueContents, find_contents
+from headgate.capacity.grants.queue_contents import QueueContents, find_contents, find_line
 from headgate.capacity.grants.remedies import (
     CapabilityGrowth,
     MissingCapacity,
@@ -560,11 +560,8 @@ class QueueEngine:
         return others + (0 if record.gang is None else record.gang.units_before(uid))
 
     def line(self, queue: str) -> list[str]:
-        """The units that wait for a grant in this queue (not below it), in order; of a group, one of its waiting
-        pods."""
-        self._cache.process_changes()
-        units = sorted(self._cache.grant_index.waiting_units(queue), key=lambda each: each[0])
-        return [unit if isinstance(unit, str) else next(iter(self._cache.gangs[unit].waiting), "") for _, unit in units]
+        """The units that wait for a grant in this queue (not below it), in order: the uid of one pod of each."""
+        return find_line(self._cache, queue)
 
     def remedy(self, uid: str) -> QueueRemedy | None:
         """What would give the pod capacity in its queue, found by dry runs on copies; None if no capacity is missing

@@ -17,12 +17,12 @@ from headgate.gate_policies.names import GATE_POLICIES
 from headgate.kube.api_resources import NODES, PODS, APIResource
 from headgate.quota.kinds.names import CLUSTER_QUEUES, COHORTS, LOCAL_QUEUES, RESOURCE_FLAVORS, WORKLOADS
 from headgate.views.rows import (
-    ClusterQueueRow,
     GateRow,
     NodeRow,
     OverviewRow,
     ProblemRow,
     QueueRow,
+    QuotaRow,
     Row,
     WaitingEntry,
     WaitingRow,
@@ -81,7 +81,7 @@ def needs_of(row: Row) -> Iterator[Need]:
             yield PODS, row.namespace
         case QueueRow():
             yield QUEUES, ""
-        case ClusterQueueRow():
+        case QuotaRow():
             yield _KINDS[row.kind], row.namespace
         case WaitingRow():
             yield (WORKLOADS if row.kind == "Workload" else PODS), row.namespace

@@ -26,7 +26,7 @@ from headgate.quota.engine import QuotaEngine, QuotaSettings
 from headgate.quota.explain.workload_list import owners_of, state_of, state_reason
 from headgate.quota.kinds.names import ADMISSION_CHECKS, LOCAL_QUEUES, WORKLOADS
 from headgate.quota.status.workload_counters import CountedWorkload, WorkloadCounters
-from headgate.views.rows import ClusterQueueRow, ProblemRow, QuotaResource, Topic, WaitingRow, WaitingState, asks_text
+from headgate.views.rows import ProblemRow, QuotaResource, QuotaRow, Topic, WaitingRow, WaitingState, asks_text
 
 Object = dict[str, Any]
 
@@ -283,7 +283,7 @@ class QuotaViews:
                 row = self.rows[key] = _with_queue(row, self._queue_of(workload), workload)
             yield f"Workload/{key}", row
 
-    def flush(self) -> Iterator[tuple[str, ClusterQueueRow | None]]:
+    def flush(self) -> Iterator[tuple[str, QuotaRow | None]]:
         changed = list(self._dirty)
         self._dirty.clear()
         for key in changed:
@@ -295,14 +295,14 @@ class QuotaViews:
             else:
                 yield key, self._local_queue(key, name)
 
-    def _cluster_queue(self, key: str, name: str) -> ClusterQueueRow | None:
+    def _cluster_queue(self, key: str, name: str) -> QuotaRow | None:
         queue, cache = self.engine.cache.queues.get(name), self.engine.cache
         if queue is None:
             return None
         counts = self._counters.counts(("cluster queue", name))
         activity = cache.activity.get(name)
         is_active = activity is not None and activity.is_active
-        return ClusterQueueRow(
+        return QuotaRow(
             key,
             "ClusterQueue",
             name,
@@ -316,24 +316,22 @@ class QuotaViews:
             resources=_resources(self.engine.ledger.now.queue(name)),
         )
 
-    def _cohort(self, key: str, name: str) -> ClusterQueueRow | None:
+    def _cohort(self, key: str, name: str) -> QuotaRow | None:
         node = self.engine.ledger.now.cohort(name)
         if node is None:
             self._shown_cohorts.discard(name)
             return None
         self._shown_cohorts.add(name)
         parent = node.parent.name if node.parent is not None else ""
-        return ClusterQueueRow(
-            key, "Cohort", name, parent=f"Cohort/{parent}" if parent else "", resources=_resources(node)
-        )
+        return QuotaRow(key, "Cohort", name, parent=f"Cohort/{parent}" if parent else "", resources=_resources(node))
 
-    def _local_queue(self, key: str, name: str) -> ClusterQueueRow | None:
+    def _local_queue(self, key: str, name: str) -> QuotaRow | None:
         local = self.engine.cache.local_queues.get(name)
         if local is None:
             return None
         counts = self._counters.counts(("local queue", name))
         problem = self._local_queue_problem(name)
-        return ClusterQueueRow(
+        return QuotaRow(
             key,
             "LocalQueue",
             local.name,

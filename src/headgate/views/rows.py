@@ -85,7 +85,7 @@ class QuotaResource(msgspec.Struct, frozen=True):
     text: str
 
 
-class ClusterQueueRow(msgspec.Struct, frozen=True):
+class QuotaRow(msgspec.Struct, frozen=True):
     """A ClusterQueue, Cohort or LocalQueue; ``parent`` is the key of the row above it, or empty. ``reason``: why it is
     not active."""
 
@@ -198,7 +198,7 @@ class ProblemRow(msgspec.Struct, frozen=True):
     topic: Topic = "problems"
 
 
-Row = OverviewRow | QueueRow | ClusterQueueRow | WaitingRow | GateRow | NodeRow | ProblemRow
+Row = OverviewRow | QueueRow | QuotaRow | WaitingRow | GateRow | NodeRow | ProblemRow
 
 
 def asks_text(amounts: Mapping[str, int]) -> dict[str, str]:

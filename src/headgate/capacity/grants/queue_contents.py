@@ -55,6 +55,13 @@ def find_contents(cache: QueueCache, queue: str) -> QueueContents:
     )
 
 
+def find_line(cache: QueueCache, queue: str) -> list[str]:
+    """The cost is proportional to the units that wait in this queue."""
+    cache.process_changes()
+    units = sorted(cache.grant_index.waiting_units(queue), key=lambda each: each[0])
+    return [unit if isinstance(unit, str) else next(iter(cache.gangs[unit].waiting), "") for _, unit in units]
+
+
 def _holds(record: PodRecord) -> bool:
     return record.state in (AllocationState.ALLOCATED, *PROMISED) and any(record.counted_amounts.values())
 

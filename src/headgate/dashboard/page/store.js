@@ -39,7 +39,7 @@ export class Store {
   sample(nowS) {
     if (!this.hasRows) return;
     const totals = this.totals();
-    this.samples.push({ at: nowS, waiting: totals.waiting + totals.pending, running: totals.running });
+    this.samples.push({ at: nowS, waiting: this.units ?? totals.waiting + totals.pending, running: totals.running });
     if (this.samples.length > 180) this.samples.shift();
   }
 }
