@@ -78,7 +78,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]
         create_pod(running, "secret", a_pod("hidden-holder"))
         wait_for(lambda: send(running, "GET", f"{NAMESPACES}/secret/pods/hidden-holder")["spec"].get("nodeName"))
         create_pod(running, "secret", a_pod("hidden-second"))
-        first = {"metadata": {"name": "first"}, "value": 1000}
+        first = {"metadata": {"name": "first"}, "value": 1000, "preemptionPolicy": "Never"}
         send(running, "POST", "/apis/scheduling.k8s.io/v1/priorityclasses", first)
         visible = a_pod("visible")
         visible["spec"]["priorityClassName"] = "first"
