@@ -22,7 +22,8 @@ WEBHOOKS = "headgate-system/headgate"
 """Of webhook-rights.yaml, and with combined-rights.yaml of several components in one process."""
 
 NO_RIGHTS = (
-    *("annotations", "backup", "restore", "check", "config check", "config docs", "demo", "down", "simulate", "up"),
+    *("annotations", "backup", "restore", "check", "completion", "config check", "config docs", "demo", "down"),
+    *("simulate", "up"),
     *("audit .headgate", "audit week.hgr", "audit examples/bill/", "record --rights"),
 )
 """They work on files, or start a cluster of their own."""
@@ -59,6 +60,18 @@ CASES = {
     "headgate explain": Case(READER, "explain workload held"),
     "headgate explain -f FILE": Case(READER, "explain -f {new}"),
     "headgate explain -f job.yaml -n team-a": Case(READER, "explain -f {new} -n default"),
+    "headgate doctor": Case(READER),
+    "headgate history": Case(READER, "history pod gated"),
+    "headgate history job train -n team-a": Case(READER),
+    "headgate wait": Case(READER, "wait pod of-kueue --for gate-lifted=none"),
+    "headgate wait job train -n team-a --for admitted --timeout 10m": Case(
+        READER, "wait job train -n team-a --for gate-lifted=none"
+    ),
+    "headgate explain clusterqueue NAME": Case(READER, "explain clusterqueue one-cpu-of-quota"),
+    "headgate explain deployment NAME": Case(READER, "explain deployment web -n default"),
+    "headgate explain localqueue NAME": Case(READER, "explain localqueue team -n default"),
+    "headgate explain queue NAME": Case(READER, "explain queue full"),
+    "headgate explain queue eng-a": Case(READER, "explain queue team"),
     "headgate explain job NAME": Case(READER, "explain job idle"),
     "headgate explain job needs-data": Case(READER, "explain job needs-data"),
     "headgate explain job train -n team-a": Case(READER, "explain job train -n team-a"),

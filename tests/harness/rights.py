@@ -168,6 +168,10 @@ def prepare(server: AuditedServer) -> None:
         body = {"metadata": {"name": value}, "value": 1000 if value == "high" else 1}
         send(server, "POST", "/apis/scheduling.k8s.io/v1/priorityclasses", body)
     _volumes(server)
+    selector = {"matchLabels": {"app": "web"}}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"replicas": 0, "selector": selector, "template": template}
+    send(server, "POST", "/apis/apps/v1/namespaces/default/deployments", {"metadata": {"name": "web"}, "spec": spec})
     for name, more in (("idle", {}), ("train", {"namespace": "team-a"})):
         send(server, "POST", f"/apis/batch/v1/namespaces/{more.get('namespace', 'default')}/jobs", _job(name))
     send(server, "POST", f"{_KUEUE}/namespaces/default/workloads", _workload("held"))

@@ -79,6 +79,11 @@ def main() -> None:
     Its history   headgate record FILE   records what happens; headgate audit FILE checks it, with the bill
     Its settings  headgate config check FILE   checks a configuration file; see also config docs
     Your shell    headgate completion bash   completes commands, options and names; also zsh and fish
+
+    \b
+    Example:
+      headgate up
+      headgate queues
     """
     set_up_once()
 
@@ -91,7 +96,12 @@ def set_up_once() -> None:
 @main.command(short_help="Print the version of Headgate and of the Kubernetes API that it serves.")
 @log_options
 def version() -> None:
-    """Print the versions of Headgate and of the Kubernetes API that it serves."""
+    """Print the versions of Headgate and of the Kubernetes API that it serves.
+
+    \b
+    Example:
+      headgate version
+    """
     from headgate.apiserver.discovery.documents import KUBERNETES_VERSION
 
     click.echo(

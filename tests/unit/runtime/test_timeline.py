@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headgate.runtime.inspection.timeline import (
-    TimelineEntry,
+    HistoryEntry,
     event_entries,
     in_order,
     object_entries,
@@ -98,7 +98,7 @@ def test_a_repeated_event_is_one_entry_at_its_last_time() -> None:
     }
     (entry,) = event_entries([event], "pod p")
     text = "FailedScheduling: no nodes (4 times since 2026-01-01T00:00:00Z)"
-    assert entry == TimelineEntry("2026-01-01T00:05:00Z", "Event of headgate", text, "pod p")
+    assert entry == HistoryEntry("2026-01-01T00:05:00Z", "Event of headgate", text, "pod p")
 
 
 def test_what_cannot_be_known_is_said() -> None:

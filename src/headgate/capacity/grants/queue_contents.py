@@ -24,7 +24,7 @@ class CapacityHolder(msgspec.Struct, frozen=True):
     is_promised: bool
 
 
-class WaitingPod(msgspec.Struct, frozen=True):
+class PodInLine(msgspec.Struct, frozen=True):
     uid: str
     key: str
     queue: str
@@ -36,8 +36,8 @@ class QueueContents(msgspec.Struct, frozen=True):
     something else first, such as a gate of another component, in order of their names."""
 
     holders: tuple[CapacityHolder, ...]
-    waiting: tuple[WaitingPod, ...]
-    held_back: tuple[WaitingPod, ...]
+    waiting: tuple[PodInLine, ...]
+    held_back: tuple[PodInLine, ...]
 
 
 def find_contents(cache: QueueCache, queue: str) -> QueueContents:
@@ -71,8 +71,8 @@ def _holder(record: PodRecord) -> CapacityHolder:
     return CapacityHolder(record.task.uid, _key(record), record.queue, record.counted_amounts, is_promised)
 
 
-def _waiting(record: PodRecord) -> WaitingPod:
-    return WaitingPod(record.task.uid, _key(record), record.queue, record.task.group)
+def _waiting(record: PodRecord) -> PodInLine:
+    return PodInLine(record.task.uid, _key(record), record.queue, record.task.group)
 
 
 def _key(record: PodRecord) -> str:

@@ -30,7 +30,12 @@ from headgate.scheduling.framework import signature_checks
 def command() -> None:
     """Work with configuration files: Headgate's Configuration (headgate.dev/v1alpha1), Kueue's Configuration
     (config.kueue.x-k8s.io), KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1), and Volcano's
-    volcano-scheduler.conf, alone or in its ConfigMap."""
+    volcano-scheduler.conf, alone or in its ConfigMap.
+
+    \b
+    Example:
+      headgate config check headgate.yaml
+    """
 
 
 @command.command(short_help="Print docs/configuration.md: every field, its flag and its default.")

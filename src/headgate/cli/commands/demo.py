@@ -22,17 +22,22 @@ from headgate.cli.embedded.autoscalers import MAKERS
 from headgate.cli.embedded.cluster_options import StartupError
 from headgate.cli.options.log_options import log_options
 from headgate.cli.options.progress import ProgressBar
-from headgate.cli.options.suggestions import SuggestingChoice
+from headgate.cli.options.suggestions import SuggestingChoice, SuggestingGroup
 from headgate.cli.wiring.event_loop import loop_factory
 
 _WIDTH = 32
 _COLUMNS = ("added", "idle", "running", "waiting")
 
 
-@click.group(short_help="Show in half a minute what gates change.")
+@click.group(cls=SuggestingGroup, short_help="Show in half a minute what gates change.")
 @log_options
 def command() -> None:
-    """Demos of what Headgate does. Each runs in its own clusters and leaves nothing behind."""
+    """Demos of what Headgate does. Each runs in its own clusters and leaves nothing behind.
+
+    \b
+    Example:
+      headgate demo autoscaler
+    """
 
 
 @command.command("autoscaler", short_help="The nodes that an autoscaler adds, with gates and without.")

@@ -40,7 +40,12 @@ Progress = Callable[[int, int], None]
 @click.group(cls=SuggestingGroup, short_help="List the scheduling gates that hold pods, and remove one.")
 @log_options
 def command() -> None:
-    """Scheduling gates (spec.schedulingGates) of a running cluster: list them, remove one by name."""
+    """Scheduling gates (spec.schedulingGates) of a running cluster: list them, remove one by name.
+
+    \b
+    Example:
+      headgate gates list -A
+    """
 
 
 @command.command("list", short_help="List gates, with the number of pods that each holds.")

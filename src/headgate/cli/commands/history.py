@@ -24,7 +24,7 @@ from headgate.jobs.kinds.job_kind import JobKind, kubectl_names
 from headgate.kube.api_resources import APIResource
 from headgate.kube.timestamps import human_duration
 from headgate.runtime.inspection.object_history import HISTORY_KINDS, read_history
-from headgate.runtime.inspection.timeline import Timeline, seconds
+from headgate.runtime.inspection.timeline import ObjectHistory, seconds
 
 _SHORT: Final = {
     "po": "pod",
@@ -102,12 +102,12 @@ def _target(target: tuple[str, ...], kinds: tuple[JobKind, ...]) -> tuple[str, A
 
 async def _read(
     rest_config: RESTConfig, word: str, resource: APIResource, namespace: str, name: str
-) -> Timeline | ListRefused:
+) -> ObjectHistory | ListRefused:
     async with connect(rest_config) as transport:
         return await perform(transport, read_history(word, resource, namespace, name, time.time()))
 
 
-def _lines(found: Timeline, now_s: float) -> Iterator[str]:
+def _lines(found: ObjectHistory, now_s: float) -> Iterator[str]:
     where = f"{found.namespace}/" if found.namespace else ""
     yield f"{found.kind} {where}{found.name}" + (f" (uid {found.uid})" if found.uid else ": it does not exist any more")
     rows = [

@@ -19,8 +19,8 @@ from headgate.kube.serializer import wire_json
 from headgate.quota.kinds.names import CLUSTER_QUEUES, LOCAL_QUEUES, WORKLOADS
 from headgate.runtime.inspection.object_reads import get_object
 from headgate.runtime.inspection.timeline import (
-    Timeline,
-    TimelineEntry,
+    HistoryEntry,
+    ObjectHistory,
     event_entries,
     in_order,
     object_entries,
@@ -46,7 +46,7 @@ _decode: Final = wire_json.WireDecoder(ListResponse[Wire]).decode
 
 def read_history(
     kind: str, resource: APIResource, namespace: str, name: str, now_s: float
-) -> Generator[HTTPRequest, HTTPResponse, Timeline | ListRefused]:
+) -> Generator[HTTPRequest, HTTPResponse, ObjectHistory | ListRefused]:
     """``kind``: in lower case. An object that does not exist any more has only the Events that name it."""
     scope = namespace if resource.namespaced else ""
     obj = yield from get_object(resource, kind, scope, name)
@@ -62,22 +62,22 @@ def read_history(
         entries += object_entries(each, subject)
         related = yield from _events(scope, str(each["metadata"].get("uid", "")), unknown)
         entries += event_entries(related, subject)
-    return Timeline(kind, scope, name, str(obj["metadata"].get("uid", "")), in_order(entries), tuple(unknown))
+    return ObjectHistory(kind, scope, name, str(obj["metadata"].get("uid", "")), in_order(entries), tuple(unknown))
 
 
 def _history_of_absent(
     kind: str, namespace: str, name: str, missing: ListRefused
-) -> Generator[HTTPRequest, HTTPResponse, Timeline | ListRefused]:
+) -> Generator[HTTPRequest, HTTPResponse, ObjectHistory | ListRefused]:
     query = {"fieldSelector": f"involvedObject.name={name}"}
     listed = yield from list_all(EVENTS.collection_path(namespace or None), _decode, query)
     if isinstance(listed, ListRefused):
         return ListRefused(f"{missing.text}; {refusal_text('list', EVENTS, namespace or None, listed)}", missing.status)
     events = [each for each in listed.items if _kind_of(each) == kind]
-    entries: list[TimelineEntry] = list(event_entries(events))
+    entries: list[HistoryEntry] = list(event_entries(events))
     if not entries:
         return ListRefused(f"{missing.text}, and no Event names it", missing.status)
     text = "all that its Events do not say: the object does not exist any more, and they may be of several objects"
-    return Timeline(kind, namespace, name, "", in_order(entries), (text,))
+    return ObjectHistory(kind, namespace, name, "", in_order(entries), (text,))
 
 
 def _kind_of(event: Wire) -> str:

@@ -28,7 +28,7 @@ _MICROS: Final = 1_000_000
 _MAX_FIELDS: Final = 4
 
 
-class TimelineEntry(msgspec.Struct, frozen=True, omit_defaults=True):
+class HistoryEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """``at``: as in the API. ``source``: where the time is recorded. ``subject``: the object, if it is not the one that
     was asked for."""
 
@@ -38,14 +38,14 @@ class TimelineEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     subject: str = ""
 
 
-class Timeline(msgspec.Struct, frozen=True, omit_defaults=True):
+class ObjectHistory(msgspec.Struct, frozen=True, omit_defaults=True):
     """``unknown``: what cannot be known."""
 
     kind: str
     namespace: str
     name: str
     uid: str
-    entries: tuple[TimelineEntry, ...]
+    entries: tuple[HistoryEntry, ...]
     unknown: tuple[str, ...] = ()
 
 
@@ -57,18 +57,18 @@ def seconds(text: str) -> float | None:
     return None if isinstance(whole, str) else float(whole)
 
 
-def in_order(entries: Iterable[TimelineEntry]) -> tuple[TimelineEntry, ...]:
+def in_order(entries: Iterable[HistoryEntry]) -> tuple[HistoryEntry, ...]:
     """By time; entries without a valid time are left out."""
     timed = [(at_s, each) for each in entries if (at_s := seconds(each.at)) is not None]
     return tuple(each for _, each in sorted(timed, key=lambda pair: pair[0]))
 
 
-def object_entries(obj: Wire, subject: str = "") -> Iterator[TimelineEntry]:
+def object_entries(obj: Wire, subject: str = "") -> Iterator[HistoryEntry]:
     """What the object itself records."""
     metadata, status = find_object(obj, "metadata"), find_object(obj, "status")
 
-    def entry(at: Any, source: str, text: str) -> TimelineEntry:
-        return TimelineEntry(str(at or ""), source, text, subject)
+    def entry(at: Any, source: str, text: str) -> HistoryEntry:
+        return HistoryEntry(str(at or ""), source, text, subject)
 
     yield entry(metadata.get("creationTimestamp"), "metadata", "created")
     deleted = str(metadata.get("deletionTimestamp") or "")
@@ -133,7 +133,7 @@ def _container(container: Wire) -> Iterator[tuple[str, str, str]]:
             yield str(ended["finishedAt"]), "status", text
 
 
-def event_entries(events: Iterable[Wire], subject: str = "") -> Iterator[TimelineEntry]:
+def event_entries(events: Iterable[Wire], subject: str = "") -> Iterator[HistoryEntry]:
     """An Event that was repeated has one entry, at its last time."""
     for event in events:
         series = find_object(event, "series")
@@ -143,7 +143,7 @@ def event_entries(events: Iterable[Wire], subject: str = "") -> Iterator[Timelin
         repeated = f" ({count} times since {first})" if isinstance(count, int) and count > 1 else ""
         source = event.get("reportingComponent") or find_object(event, "source").get("component") or "unknown"
         text = f"{event.get('reason')}: {event.get('message')}{repeated}"
-        yield TimelineEntry(last, f"Event of {source}", text, subject)
+        yield HistoryEntry(last, f"Event of {source}", text, subject)
 
 
 def unknown_of(obj: Wire, now_s: float) -> Iterator[str]:
