@@ -34,7 +34,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 RESOURCES = [{"name": "cpu", "nominalQuota": "1"}]
 GROUPS = [{"coveredResources": ["cpu"], "flavors": [{"name": "any", "resources": RESOURCES}]}]
-QUEUES = (
+QUEUES: tuple[tuple[str, str, str, Wire], ...] = (
     ("resourceflavors", "ResourceFlavor", "any", {}),
     ("clusterqueues", "ClusterQueue", "cq", {"namespaceSelector": {}, "resourceGroups": GROUPS}),
     ("namespaces/default/localqueues", "LocalQueue", "lq", {"clusterQueue": "cq"}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from capacity_builders import Queues, a_queue, a_task, stamped
+from headgate.capacity.api.task import TaskInfo
 from headgate.capacity.queue_explanation import QueueExplanation, explain_queue, known_queue
 
 
@@ -12,7 +13,7 @@ def explained(queues: Queues, name: str, state: str = "Open") -> QueueExplanatio
     return explain_queue(queues.engine, name, state)
 
 
-def on_a_node(name: str, cpu: int, queue: str) -> object:
+def on_a_node(name: str, cpu: int, queue: str) -> TaskInfo:
     return msgspec.structs.replace(stamped(a_task(name, cpu, queue=queue), queue), node_name="n")
 
 
