@@ -22,8 +22,11 @@ from help_examples import examples
 ROOT = Path(__file__).parents[2]
 ELSEWHERE = {
     "demo": "tests/wire/test_demo.py",
+    "down": "tests/wire/test_detach.py",
     "hold": "tests/real/test_documented_rights.py",
     "resume": "tests/real/test_documented_rights.py",
+    "load": "tests/wire/test_load_command.py",
+    "nodes": "tests/wire/test_nodes_command.py",
     "install": "tests/real/test_install.py",
     "run": "tests/real/test_documented_rights.py",
     "simulate --snapshot": "tests/unit/cli/test_simulate_command.py",

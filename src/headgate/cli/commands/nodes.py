@@ -16,6 +16,7 @@ import click
 from headgate.cli.embedded.cluster_options import parse_sizes
 from headgate.cli.options.cluster_access import cluster_options, connect, exit_with_error, perform, rest_config_or_exit
 from headgate.cli.options.log_options import log_options
+from headgate.cli.options.suggestions import SuggestingGroup
 from headgate.client import write_requests
 from headgate.client.pager import ListRefused, ListResponse, list_all, refusal_message
 from headgate.client.permissions import refusal_text
@@ -58,7 +59,7 @@ def _node_options(command: F) -> F:
     )
 
 
-@click.group(short_help="Add, remove, fail and label simulated nodes.")
+@click.group(cls=SuggestingGroup, short_help="Add, remove, fail and label simulated nodes.")
 @log_options
 def command() -> None:
     """Change the simulated nodes of a cluster while it runs. On KWOK's nodes, add, remove and label work.
