@@ -194,7 +194,8 @@ def test_a_pod_behind_many_others_gets_a_suggestion_that_helps() -> None:
     world = World(groups={name: a_group(name, "a") for name in GROUPS})
     for name, parent in TREE.items():
         spec: dict[str, Any] = {"parent": parent} if parent else {}
-        world.queues[name] = a_queue(name, **spec, **({"capability": limits[name]} if name in limits else {}))
+        spec |= {"capability": limits[name]} if name in limits else {}
+        world.queues[name] = a_queue(name, **spec)
     running = {"p0": (1, ""), "p1": (2, ""), "p5": (1, "h"), "p8": (1, ""), "p10": (1, "h")}
     for name, (cpu, group) in running.items():
         task = stamped(a_task(name, cpu, queue="a", group=group), "a")
