@@ -402,9 +402,9 @@ class QuotaEngine:
             *(("cluster queue", name) for name in sorted(change.queues)),
         ]
         effects += self._examine_all(self.queue_manager.wake(topics), now_s)
-        for local_queue, limited in self._limited.items() if change.trees else ():
+        for local_queue, waiting in self._limited.items() if change.trees else ():
             if self.ledger.tree_of(self._cluster_queue_of(local_queue)) in change.trees:
-                for key in limited:
+                for key in waiting:
                     self._cycle.recheck_condition(key)
         if self._counts_limits is not bool(self.queue_manager.protecting_queues()):
             self._counts_limits = not self._counts_limits
