@@ -211,3 +211,111 @@ def test_json_has_the_outcome_of_every_unit(server: EmbeddedServer, tmp_path: Pa
     assert (code, document["outcome"]) == (QUEUED, "queued")
     assert [each["outcome"] for each in document["units"]] == ["queued", "queued"]
     assert all(each["estimate"]["state"] == "range" for each in document["units"])
+
+
+def an_owner(kind: str, count: int, queue: str = "free") -> dict[str, Any]:
+    template = a_pod("template", cpu=1, queue=queue)
+    metadata = {"labels": {"app": "a"}, "annotations": {QUEUE_NAME: queue, OPT_IN: "true"}}
+    spec = {**template["spec"], "restartPolicy": "Never" if kind == "Job" else "Always"}
+    found = {"kind": kind, "metadata": {"name": "d"}, "spec": {"template": {"metadata": metadata, "spec": spec}}}
+    if kind == "Job":
+        return {
+            "apiVersion": "batch/v1",
+            **found,
+            "spec": {**found["spec"], "parallelism": count, "completions": count},
+        }
+    selector = {"selector": {"matchLabels": {"app": "a"}}, "replicas": count}
+    return {"apiVersion": "apps/v1", **found, "spec": {**found["spec"], **selector}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "name"),
+    [("Deployment", 3, "d-2"), ("StatefulSet", 9, "d-2"), ("ReplicaSet", 3, "d-2"), ("Job", 1_000_000, "d-002")],
+)
+def test_the_first_pod_that_waits_is_explained(
+    server: EmbeddedServer, tmp_path: Path, kind: str, count: int, name: str
+) -> None:
+    code, printed, complaint = submitted(server, tmp_path, an_owner(kind, count))
+    assert code == QUEUED, (printed, complaint)
+    assert f"2 of its {count} pods would start now" in printed
+    assert f"pod default/{name}: it waits for its queue" in printed
+    assert "cpu in queue free: asked 1, taken 2, limit 2" in printed
+    assert "before it in queue free: 0" in printed
+    assert ("only the first 1000 of its 1000000 pods" in printed) == (kind == "Job")
+
+
+def test_pods_of_a_file_take_the_capacity_before_later_ones(server: EmbeddedServer, tmp_path: Path) -> None:
+    pods = [a_pod(f"p-{number}", cpu=1, queue="free") for number in range(3)]
+    code, printed, _ = submitted(server, tmp_path, *pods)
+    assert code == QUEUED
+    assert printed.count("it would start now") == 2
+    assert "queue free has no capacity for 1 cpu: 2 of 2 are in use or promised" in printed
+    assert "check that a scheduler runs" not in printed
+
+
+def test_workloads_of_a_file_take_the_quota_before_later_ones(server: EmbeddedServer, tmp_path: Path) -> None:
+    cluster_queue, local_queue = kueue_queue("fresh", 2)
+    code, printed, _ = submitted(server, tmp_path, cluster_queue, local_queue, a_job("a", "fresh"), a_job("b", "fresh"))
+    assert code == QUEUED, printed
+    assert "Job default/a: it would start now" in printed
+    assert "2 held by default/job-a-" in printed
+    assert "check that a quota controller runs" not in printed
+
+
+def test_a_pod_that_fits_no_node_waits_for_a_node(server: EmbeddedServer, tmp_path: Path) -> None:
+    large = a_pod("large", cpu=1000, queue="default")
+    large["metadata"].pop("annotations")
+    code, printed, _ = submitted(server, tmp_path, large)
+    assert (code, "pod default/large: it waits for a node" in printed) == (QUEUED, True), printed
+    assert "Insufficient cpu" in printed
+
+
+def test_a_pod_that_names_its_node_starts_if_the_kubelet_has_room(server: EmbeddedServer, tmp_path: Path) -> None:
+    node = send(server, "GET", "/api/v1/nodes")["items"][0]["metadata"]["name"]
+    named = a_pod("named", cpu=1, nodeName=node)
+    named["metadata"].pop("annotations")
+    code, printed, _ = submitted(server, tmp_path, named)
+    assert (code, f"on node {node}, which its spec.nodeName names" in printed) == (STARTS, True), printed
+    large = a_pod("large", cpu=1000, nodeName=node)
+    large["metadata"].pop("annotations")
+    code, printed, _ = submitted(server, tmp_path, large)
+    assert (code, "whose kubelet rejects it" in printed) == (REFUSED, True), printed
+    absent = a_pod("absent", cpu=1, nodeName="absent")
+    absent["metadata"].pop("annotations")
+    code, printed, _ = submitted(server, tmp_path, absent)
+    assert (code, "there is no such node" in printed) == (REFUSED, True), printed
+
+
+def test_what_the_api_server_refuses_is_refused(server: EmbeddedServer, tmp_path: Path) -> None:
+    nowhere = a_pod("p")
+    nowhere["metadata"]["namespace"] = "nowhere"
+    template = an_owner("Deployment", 1)
+    template["spec"]["template"]["spec"]["serviceAccountName"] = "nope"
+    queued = a_job("queued")
+    queued["spec"]["template"]["spec"]["serviceAccountName"] = "nope"
+    for document, problem in (
+        (nowhere, 'namespaces "nowhere" not found'),
+        (a_pod("p", serviceAccountName="nope"), 'serviceaccount "nope" not found'),
+        (template, 'its pods: pods "d-0" is forbidden: error looking up service account default/nope'),
+        (queued, "its pods: "),
+    ):
+        code, printed, _ = submitted(server, tmp_path, document)
+        assert (code, problem in printed) == (REFUSED, True), printed
+
+
+def test_a_file_in_which_nothing_runs_says_why(server: EmbeddedServer, tmp_path: Path) -> None:
+    for document, reason in (
+        (an_owner("ReplicaSet", 0), "ReplicaSet default/d: it asks for no pods now"),
+        ({**volcano_queue("q2", cpu=2)}, "nothing of the file runs or waits in a queue"),
+        ({"apiVersion": "v1", "kind": "List", "items": []}, "it has no objects"),
+    ):
+        code, printed, complaint = submitted(server, tmp_path, document)
+        assert (code, reason in printed) == (UNKNOWN, True), (printed, complaint)
+    for text in ("---\n", "[]", "# nothing"):
+        code, printed, _ = submitted(server, tmp_path, text=text)
+        assert (code, "it has no objects" in printed) == (UNKNOWN, True), printed
+
+
+def test_an_error_of_yaml_names_the_file(server: EmbeddedServer, tmp_path: Path) -> None:
+    code, _, complaint = submitted(server, tmp_path, text="a: [b\nc: }\n")
+    assert (code, "file.yaml, line 2, column" in complaint) == (BROKEN, True), complaint

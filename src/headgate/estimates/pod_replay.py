@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -147,6 +147,12 @@ class PodReplay:
                     self._arrive(payload)
             self._settle()
         return ReplayResult(self._starts, {name: ", ".join(nodes) for name, nodes in self._places.items()})
+
+    def settled(self) -> Sequence[Object]:
+        """The pods after all that the scheduler decides at once: bound, preempted, or with a condition that says why
+        they wait."""
+        self._settle()
+        return tuple(self._state.objects(PODS).values())
 
     def _next_s(self) -> float | None:
         """The next event, or the next deadline of the scheduler. Deadlines alone do not keep it going for ever."""

@@ -1,13 +1,32 @@
-"""When pods and Workloads start: the estimator (``estimator.py``) on the replays of both kinds of queues."""
+"""When pods and Workloads start: the estimator (``estimator.py``) on the replays of both kinds of queues.
+
+``settle_pods`` and ``settle_workloads`` return the state that the engines reach at once: a unit that waits is explained
+from that state, because units before it may have taken what is free now.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from headgate.estimates.estimator import EstimateSettings, StartEstimate, estimate_starts
 from headgate.estimates.pod_replay import MakeScheduler, PodReplay, PodReplayState, ReplayResult
 from headgate.estimates.run_times import RunTimeDraw, RunTimeHistory
 from headgate.estimates.workload_replay import MakeController, WorkloadReplay, WorkloadState
+
+Object = dict[str, Any]
+
+
+def settle_pods(make_scheduler: MakeScheduler, state: PodReplayState) -> Sequence[Object]:
+    """The pods, as the scheduler leaves them at once."""
+    draw = RunTimeDraw(RunTimeHistory(state.ended), 0, state.now_s)
+    return PodReplay(make_scheduler, state, draw, {}, arrivals_seed=None).settled()
+
+
+def settle_workloads(make_controller: MakeController, state: WorkloadState) -> Sequence[Object]:
+    """The Workloads, as the quota controller leaves them at once."""
+    draw = RunTimeDraw(RunTimeHistory(state.ended), 0, state.now_s)
+    return WorkloadReplay(make_controller, state, draw, {}, arrivals_seed=None).settled()
 
 
 def estimate_pods(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -143,6 +143,11 @@ class WorkloadReplay:
                     self._arrive(payload)
             self._settle()
         return ReplayResult(self._starts, {name: ", ".join(flavors) for name, flavors in self._places.items()})
+
+    def settled(self) -> Sequence[Object]:
+        """The Workloads after all that the quota controller decides at once."""
+        self._settle()
+        return tuple(self._state.objects(WORKLOADS).values())
 
     def _next_s(self) -> float | None:
         event_s = self._events[0][0] if self._events else math.inf

@@ -97,9 +97,11 @@ async def expected_workload_starts(
 
 def workload_starts(state: WorkloadState, keys: Collection[str], objects: Objects) -> dict[str, StartEstimate]:
     workloads = {workload_key(each): each for each in state.workloads}
+    cluster_queues = cluster_queues_of(objects)
+    specs = {each["metadata"]["name"]: find_object(each, "spec") for each in objects.get(CLUSTER_QUEUES, ())}
     found: dict[str, StartEstimate] = {}
     for key in keys:
-        reason = _unpredictable(workloads.get(key), objects)
+        reason = _unpredictable(workloads.get(key), cluster_queues, specs)
         if reason:
             found[key] = no_basis(reason)
     asked = [key for key in keys if key not in found]
@@ -109,7 +111,17 @@ def workload_starts(state: WorkloadState, keys: Collection[str], objects: Object
     return found
 
 
-def _unpredictable(workload: Wire | None, objects: Objects) -> str:
+def cluster_queues_of(objects: Objects) -> dict[tuple[str, str], str]:
+    """The ClusterQueue of each LocalQueue, by its namespace and name."""
+    return {
+        (str(each["metadata"].get("namespace")), each["metadata"]["name"]): find_text(each, "spec", "clusterQueue")
+        for each in objects.get(LOCAL_QUEUES, ())
+    }
+
+
+def _unpredictable(
+    workload: Wire | None, cluster_queues: Mapping[tuple[str, str], str], specs: Mapping[str, Wire]
+) -> str:
     """Why no replay can say when the Workload is admitted; empty if it can."""
     if workload is None:
         return "it has finished or was deleted meanwhile"
@@ -121,22 +133,8 @@ def _unpredictable(workload: Wire | None, objects: Objects) -> str:
     if gates:
         return f"it is not known when its admission gates are removed: {gates}"
     namespace, queue = find_text(workload, "metadata", "namespace"), find_text(workload, "spec", "queueName")
-    cluster_queue = next(
-        (
-            find_text(each, "spec", "clusterQueue")
-            for each in objects.get(LOCAL_QUEUES, ())
-            if each["metadata"]["name"] == queue and each["metadata"].get("namespace") == namespace
-        ),
-        "",
-    )
-    spec = next(
-        (
-            find_object(each, "spec")
-            for each in objects.get(CLUSTER_QUEUES, ())
-            if each["metadata"]["name"] == cluster_queue
-        ),
-        None,
-    )
+    cluster_queue = cluster_queues.get((namespace, queue), "")
+    spec = specs.get(cluster_queue)
     if spec is None:
         return f"LocalQueue {namespace}/{queue} or its ClusterQueue does not exist"
     if spec.get("admissionChecks") or spec.get("admissionChecksStrategy"):

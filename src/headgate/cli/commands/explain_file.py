@@ -48,6 +48,8 @@ def explain_file(
     """Prints the explanation, and returns the exit code."""
     documents = _read(file)
     now_s = time.time()
+    if not documents:
+        return _print_nothing(file, output)
     try:
         objects, units, problems = asyncio.run(
             _explain(rest_config, documents, file, namespace, kinds, served, gated, now_s)
@@ -77,6 +79,13 @@ def explain_file(
     return EXIT_CODES[outcome]
 
 
+def _print_nothing(file: Path, output: str) -> int:
+    reason = f"{file}: it has no objects"
+    document = {"outcome": "unknown", "objects": [], "units": [], "missing": [reason]}
+    click.echo(msgspec.json.format(msgspec.json.encode(document)).decode() if output == "json" else reason)
+    return EXIT_CODES["unknown"]
+
+
 async def _explain(
     rest_config: RESTConfig,
     documents: list[Any],
@@ -102,16 +111,17 @@ def _read(file: Path) -> list[Any]:
     parsed = parse_documents(text, str(file), is_json=file.suffix == ".json")
     if isinstance(parsed, str):
         exit_with_error("explain", parsed)
-    found = list(_flat(parsed))
-    if not found:
-        exit_with_error("explain", f"{file}: it has no objects")
-    return found
+    return list(_flat(parsed))
 
 
 def _flat(documents: Iterable[Any]) -> Iterator[Any]:
-    for each in documents:
-        if isinstance(each, dict) and each.get("kind") == "List" and isinstance(each.get("items"), list):
-            yield from each["items"]
+    stack = [iter(documents)]  # Lists may contain Lists
+    while stack:
+        each = next(stack[-1], stack)
+        if each is stack:
+            stack.pop()
+        elif isinstance(each, dict) and str(each.get("kind")).endswith("List") and isinstance(each.get("items"), list):
+            stack.append(iter(each["items"]))
         elif each is not None:
             yield each
 
@@ -123,6 +133,7 @@ def _object_fields(each: SubmittedObject) -> dict[str, Any]:
         "namespace": metadata.get("namespace", ""),
         "name": metadata["name"],
         "considered": each.role != "other",
+        "note": each.note,
         "changes": each.changes,
         "refusal": each.refusal,
         "warnings": each.warnings,
@@ -134,11 +145,13 @@ def _lines(
 ) -> Iterator[str]:
     for each in objects:
         if each.role == "other":
-            yield f"{each.title}: not considered: this kind has no part in queueing"
+            yield f"{each.title}: not considered: {each.note}"
         elif each.refusal:
             yield f"{each.title}: it would be refused: {each.refusal}"
         elif each.changes or each.warnings:
             yield f"{each.title}: admission would change it"
+        if each.note and each.role != "other":
+            yield f"{each.title}: {each.note}"
         yield from (f"  {change}" for change in each.changes)
         yield from (f"  warning: {warning}" for warning in each.warnings)
     for unit in units:

@@ -41,5 +41,11 @@ def parse_documents(text: bytes, name: str, *, is_json: bool = False) -> list[An
         return found if isinstance(found, list) else [found]
     try:
         return list(yaml.load_all(text, Loader=_Loader))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
+        return f"{name}{place}: {', '.join(filter(None, (error.context, error.problem)))}"
+    except yaml.reader.ReaderError as error:  # its text names no file
+        return f"{name}: character {error.character!r} at position {error.position}: {error.reason}"
     except (yaml.YAMLError, ValueError) as error:
         return f"{name}: {error}"

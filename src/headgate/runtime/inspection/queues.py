@@ -112,11 +112,7 @@ def inspect_queues(
     else:
         known = pods.items
     for pod in known:
-        queues.task_applied(task_of(pod))
-        if pod.scheduler_name not in served and pod.annotations.get(STAMP):
-            queues.commit(pod.uid)  # as the component ``gates`` does: its scheduler may bind the pod at any time
-        if pod.scheduler_name not in served and leaves_capacity(pod):
-            queues.set_leaving(pod.uid, leaving=(pod.gone_by_s or 0.0) + OVERDUE_AFTER_S > now_s)
+        apply_pod(queues, pod, served, now_s)
     queues.update_leases(0.0, now_s)
     queues.set_time_of_day(now_s)
     specs = {queue.name: queue for queue in map(read_queue, listed[QUEUES])}
@@ -133,6 +129,15 @@ def inspect_queues(
         pods_of_missing_queues,
         tuple(unavailable),
     )
+
+
+def apply_pod(queues: QueueEngine, pod: PodInfo, served: Collection[str], now_s: float) -> None:
+    """Adds a pod, or its new version. ``served``, ``now_s``: see :func:`inspect_queues`."""
+    queues.task_applied(task_of(pod))
+    if pod.scheduler_name not in served and pod.annotations.get(STAMP):
+        queues.commit(pod.uid)  # as the component ``gates`` does: its scheduler may bind the pod at any time
+    if pod.scheduler_name not in served and leaves_capacity(pod):
+        queues.set_leaving(pod.uid, leaving=(pod.gone_by_s or 0.0) + OVERDUE_AFTER_S > now_s)
 
 
 def list_at(resource: APIResource, revision: str, namespace: str | None = None) -> ListSteps:
