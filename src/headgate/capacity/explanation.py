@@ -9,7 +9,7 @@ from lists of all objects. A pod that has a node, has ended, or belongs to anoth
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -356,11 +356,7 @@ def _next_step(wait: QueueWait, explanation: PodExplanation, position: int | Non
 
 def remedy_text(remedy: QueueRemedy, group: str = "") -> str:
     """The remedy as a text. The amount that must become free is a lower bound, because other units may come first."""
-    growth = [
-        f"the capability of queue {each.queue} has to grow from {_amount(each, each.stated)} to "
-        f"{_amount(each, each.needed)} {each.resource}"
-        for each in remedy.growth
-    ]
+    growth = _growth_text(remedy.growth)
     if remedy.too_small_limits:
         subject = f"its group {group} asks" if group else "it asks"
         over = " and ".join(
@@ -369,14 +365,25 @@ def remedy_text(remedy: QueueRemedy, group: str = "") -> str:
             for each in remedy.too_small_limits
         )
         less = "its pods have to ask for less" if group else "it has to ask for less"
-        steps = ", or ".join(filter(None, (" and ".join(growth), less)))
+        if remedy.growth_alone and remedy.growth_alone != remedy.growth:
+            alone = _growth_text(remedy.growth_alone)
+            growth = f"{growth} now, or {alone} when no other pod uses or waits for capacity" if growth else ""
+        steps = ", or ".join(filter(None, (growth, less)))
         return f"{subject} {over}, so freed capacity does not help: {steps}"
     lacking = [f"{_amount(each, each.lacking)} {each.resource} in queue {each.queue}" for each in remedy.missing]
     free = f"{' and '.join(lacking)} {'have' if len(lacking) > 1 else 'has'} to become free"
     if not remedy.growth and not remedy.pods_to_end:
         return f"at least {free}, which may not be enough"
     ends = f" (the end of {_pod_list(remedy.pods_to_end)} is enough)" if remedy.pods_to_end else ""
-    return f"at least {free}{ends}" + (f", or {' and '.join(growth)}" if growth else "")
+    return f"at least {free}{ends}" + (f", or {growth}" if growth else "")
+
+
+def _growth_text(growth: Iterable[CapabilityGrowth]) -> str:
+    return " and ".join(
+        f"the capability of queue {each.queue} has to grow from {_amount(each, each.stated)} to "
+        f"{_amount(each, each.needed)} {each.resource}"
+        for each in growth
+    )
 
 
 def _amount(entry: MissingCapacity | CapabilityGrowth, amount: int) -> str:

@@ -72,12 +72,15 @@ class QueueRemedy(msgspec.Struct, frozen=True):
     """``missing``: the shortages now. ``together``: how many pods are granted in one step, the pod included.
     ``too_small_limits``: the limits that are below what the pod, or its whole group, would use alone, so that freed
     capacity does not help. ``growth``: the larger capabilities that are enough, also for all units that come first;
-    empty if none were found. ``pods_to_end``: pods whose completion or deletion is enough; empty if none were found."""
+    empty if none were found. ``growth_alone``: the larger capabilities that are enough if only the pod and its group
+    exist; only with ``too_small_limits``. ``pods_to_end``: pods whose completion or deletion is enough; empty if none
+    were found."""
 
     missing: tuple[MissingCapacity, ...]
     together: int = 1
     too_small_limits: tuple[MissingCapacity, ...] = ()
     growth: tuple[CapabilityGrowth, ...] = ()
+    growth_alone: tuple[CapabilityGrowth, ...] = ()
     pods_to_end: tuple[str, ...] = ()
 
 
@@ -134,8 +137,15 @@ def find_remedy(cache: QueueCache, handlers: QueueEventHandlers, uid: str) -> Qu
     if not missing:
         return None
     too_small_limits = _find_too_small_limits(cache, handlers, uid)
-    pods_to_end = () if too_small_limits else _find_pods_to_end(cache, handlers, uid)
-    return QueueRemedy(missing, _unit_size(record), too_small_limits, _find_growth(cache, handlers, uid), pods_to_end)
+    alone = _alone(cache, handlers, uid)
+    return QueueRemedy(
+        missing,
+        _unit_size(record),
+        too_small_limits,
+        _find_growth(cache, handlers, uid),
+        _find_growth(alone.cache, alone.handlers, uid) if too_small_limits else (),
+        () if too_small_limits else _find_pods_to_end(cache, handlers, uid),
+    )
 
 
 def without_other_gates(cache: QueueCache, handlers: QueueEventHandlers, uid: str) -> QueueDryRun:
@@ -211,16 +221,22 @@ def _find_promise_excess(cache: QueueCache, record: PodRecord) -> Iterator[Missi
 def _find_too_small_limits(cache: QueueCache, handlers: QueueEventHandlers, uid: str) -> tuple[MissingCapacity, ...]:
     """The shortages that would remain if only the pod and its group existed. Until the group has its minimum, its
     members are counted together; beyond the minimum only one unit counts, because other members may end first."""
-    alone, record = QueueDryRun(cache, handlers), cache.records[uid]
-    for each in list(cache.records.values()):
-        if not _is_same_unit(each, record):
-            alone.handlers.remove_task(each.task.uid)
+    alone = _alone(cache, handlers, uid)
     if alone.gets_capacity(uid):
         return ()
     missing, gang = alone.missing(uid), alone.cache.records[uid].gang
     if gang is not None and (not gang.missing_count or gang.units_before(uid)):
         return tuple(msgspec.structs.replace(each, used=0) for each in missing if each.asked > each.limit)
     return tuple(msgspec.structs.replace(each, asked=each.asked + each.used, used=0) for each in missing)
+
+
+def _alone(cache: QueueCache, handlers: QueueEventHandlers, uid: str) -> QueueDryRun:
+    """A dry run in which only the pod and its group exist."""
+    alone, record = QueueDryRun(cache, handlers), cache.records[uid]
+    for each in list(cache.records.values()):
+        if not _is_same_unit(each, record):
+            alone.handlers.remove_task(each.task.uid)
+    return alone
 
 
 def _is_same_unit(each: PodRecord, record: PodRecord) -> bool:

@@ -7,7 +7,7 @@ state, what blocks it, the shortage per flavor with its holders, the workloads w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -19,7 +19,7 @@ from headgate.quota.api.workload import Workload, read_workload
 from headgate.quota.cycle.line_protection import WorkloadDelay
 from headgate.quota.engine import QuotaEngine
 from headgate.quota.explain.explanation import QuotaShortage, WorkloadExplanation, explain_workload
-from headgate.quota.explain.remedies import QuotaRemedy, find_remedy
+from headgate.quota.explain.remedies import QuotaGrowth, QuotaRemedy, find_remedy
 from headgate.quota.explain.workload_list import QueuePositions, WorkloadOwner, owners_of, state_of, state_reason
 from headgate.quota.flavors.assignment import FlavorCandidate, GranularMode
 
@@ -301,12 +301,11 @@ def _remedies(
     description: WorkloadDescription, found: WorkloadExplanation, remedy: QuotaRemedy, has_evicted: bool
 ) -> Iterator[str]:
     """Remedies that dry runs have confirmed, otherwise what is known to be necessary."""
-    growth_text = " and ".join(
-        f"the nominalQuota of ClusterQueue {each.queue} for {each.resource} in flavor {each.flavor} has to grow from "
-        f"{amount_text(each.resource, each.nominal)} to {amount_text(each.resource, each.needed)}"
-        for each in remedy.growth
-    )
+    growth_text = _growth_text(remedy.growth)
     if remedy.never_fits:
+        if growth_text and remedy.growth_alone and remedy.growth_alone != remedy.growth:
+            alone = _growth_text(remedy.growth_alone)
+            growth_text = f"{growth_text} now, or {alone} when no other workload uses or waits for quota"
         less = (
             f"it has to ask for less, or {growth_text}"
             if growth_text
@@ -326,6 +325,14 @@ def _remedies(
         )
     elif not description.lacks:
         yield _describe_mismatch([attempt for _, attempt in found.attempts])
+
+
+def _growth_text(growth: Iterable[QuotaGrowth]) -> str:
+    return " and ".join(
+        f"the nominalQuota of ClusterQueue {each.queue} for {each.resource} in flavor {each.flavor} has to grow from "
+        f"{amount_text(each.resource, each.nominal)} to {amount_text(each.resource, each.needed)}"
+        for each in growth
+    )
 
 
 def _describe_mismatch(attempts: Sequence[FlavorCandidate]) -> str:

@@ -40,12 +40,14 @@ class QuotaGrowth(msgspec.Struct, frozen=True):
 class QuotaRemedy(msgspec.Struct, frozen=True):
     """``growth`` and ``workloads_to_end``: each is enough, including all workloads that come first; empty if none was
     found. ``uncovered``: resources that no resource group of the ClusterQueue covers, so that no quota helps.
-    ``never_fits``: it requests more than its ClusterQueue could ever have, in the flavors that match it."""
+    ``never_fits``: it requests more than its ClusterQueue could ever have, in the flavors that match it.
+    ``growth_alone``: the quotas that are then enough if it were the only workload."""
 
     growth: tuple[QuotaGrowth, ...] = ()
     workloads_to_end: tuple[str, ...] = ()
     uncovered: tuple[str, ...] = ()
     never_fits: bool = False
+    growth_alone: tuple[QuotaGrowth, ...] = ()
 
 
 class QuotaDryRun:
@@ -92,7 +94,8 @@ def find_remedy(engine: QuotaEngine, key: str, now_s: float) -> QuotaRemedy:
         return QuotaRemedy(uncovered=uncovered)
     never_fits = _never_fits(engine, pending, now_s)
     workloads_to_end = () if never_fits else _find_workloads_to_end(engine, key, now_s)
-    return QuotaRemedy(_find_growth(engine, key, now_s), workloads_to_end, (), never_fits)
+    growth_alone = _find_growth(_alone(engine, key, now_s).engine, key, now_s) if never_fits else ()
+    return QuotaRemedy(_find_growth(engine, key, now_s), workloads_to_end, (), never_fits, growth_alone)
 
 
 def _head(engine: QuotaEngine, pending: PendingWorkload) -> PendingWorkload:
@@ -123,15 +126,21 @@ def _uncovered(engine: QuotaEngine, pending: PendingWorkload) -> set[str]:
 def _never_fits(engine: QuotaEngine, pending: PendingWorkload, now_s: float) -> bool:
     """Whether the workload would not be admitted even if it were the only one, because matching flavors are too
     small."""
-    alone = QuotaDryRun(engine)
-    for key in [each for each in alone.engine.workloads if each != pending.key]:
-        alone.engine.workload_removed(key, now_s)
+    alone = _alone(engine, pending.key, now_s)
     if alone.is_admitted(pending.key, now_s):
         return False
     attempts = (
         each for pod_set in _nominated_pod_sets(alone.engine, pending) for group in pod_set.groups for each in group
     )
     return any(each.pending_reason == names.EXCEEDS_MAX_QUOTA for each in attempts)
+
+
+def _alone(engine: QuotaEngine, key: str, now_s: float) -> QuotaDryRun:
+    """A dry run in which no other workload exists."""
+    alone = QuotaDryRun(engine)
+    for other in [each for each in alone.engine.workloads if each != key]:
+        alone.engine.workload_removed(other, now_s)
+    return alone
 
 
 def _missing(engine: QuotaEngine, pending: PendingWorkload) -> Iterator[tuple[FlavorResource, int]]:
