@@ -28,6 +28,8 @@ UNITS = {"cpu": 1000, "memory": 1}
 LEAVES = ("a", "b", "d1", "c")
 GROUPS = ("g", "h")
 GROWTH = re.compile(r"the capability of queue (\S+) has to grow from (\S+) to (\S+) (cpu|memory)")
+ALONE = re.compile(r"\((.*) will do once no other pod")
+AMOUNT = re.compile(r"(\S+) (\S+) in queue (\S+)")
 ENDS = re.compile(r"the end of pods? ([^)]+) is enough\)")
 
 
@@ -129,6 +131,18 @@ def test_the_suggested_changes_help(world: World) -> None:
             if "freed capacity does not help" in step:
                 event("never fits")
                 check_that_it_never_fits(without_foreign_gates(world, name), task)
+            if found := ALONE.search(step):
+                event("smaller growth")
+                assert alone_with(without_foreign_gates(world, name), task, found[1]).may_go_on(name), (step, about)
+
+
+def alone_with(world: World, task: TaskInfo, amounts: str) -> World:
+    """The pod and its group alone, with these amounts as capabilities."""
+    after = world.copy()
+    after.tasks = {name: each for name, each in world.tasks.items() if is_own(task, each)}
+    for amount, resource, queue in AMOUNT.findall(amounts):
+        after.queues[queue]["spec"]["capability"][resource] = amount
+    return after
 
 
 def grown(world: World, step: str) -> World:
@@ -244,3 +258,11 @@ def test_what_is_said_about_a_queue_is_true(world: World) -> None:
             if ENDS.search(first.help):
                 event("ended")
                 assert ended(world, first.help).may_go_on(pod), (name, first)
+
+
+def test_a_smaller_growth_is_named_that_helps_when_nothing_else_uses_the_capacity() -> None:
+    world = World(queues={"q": a_queue("q", capability={"cpu": 2})})
+    world.tasks["running"] = msgspec.structs.replace(stamped(a_task("running", 2, queue="q"), "q"), node_name="n")
+    world.tasks["large"] = a_task("large", 3, queue="q")
+    (step,) = world.explain("large").next
+    assert "from 2 to 5 cpu (3 cpu in queue q will do once no other pod" in step

@@ -28,6 +28,8 @@ QUEUES = {"alone": "", "left": "co", "right": "co", "below": "sub"}
 GPU = "nvidia.com/gpu"
 ENDS = re.compile(r"^the end of (.+?) is enough")
 GROWTH = re.compile(r"the nominalQuota of ClusterQueue (\S+) for (\S+) in flavor (\S+) has to grow from (\S+) to (\S+)")
+ALONE = re.compile(r"ClusterQueue (\S+) for .* \((.*) will do once no other workload")
+AMOUNT = re.compile(r"(\S+) (\S+) in flavor (\S+)")
 UNCOVERED = re.compile(r"^no resource group of ClusterQueue (\S+) covers (.+?): ")
 EVICTS = re.compile(r"^it may preempt (.+)$")
 
@@ -135,6 +137,12 @@ def check(objects: Objects, key: str, step: str, about: WorkloadDescription, now
         event("never fits")
         everybody = [name for kind, name in objects if kind == "workload" and name != key]
         assert not is_admitted(without(objects, *everybody), key, now_s), (step, about)
+    if found := ALONE.search(step):
+        event("smaller growth")
+        after = without(objects, *(name for kind, name in objects if kind == "workload" and name != key))
+        for amount, resource, flavor in AMOUNT.findall(found[2]):
+            quota_of(after["cluster_queue", found[1]], flavor, resource)["nominalQuota"] = amount
+        assert is_admitted(after, key, now_s), (step, about)
     if found := UNCOVERED.search(step):
         event("uncovered")
         after = copy.deepcopy(objects)

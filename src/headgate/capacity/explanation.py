@@ -365,9 +365,11 @@ def remedy_text(remedy: QueueRemedy, group: str = "") -> str:
             for each in remedy.too_small_limits
         )
         less = "its pods have to ask for less" if group else "it has to ask for less"
-        if remedy.growth_alone and remedy.growth_alone != remedy.growth:
-            alone = _growth_text(remedy.growth_alone)
-            growth = f"{growth} now, or {alone} when no other pod uses or waits for capacity" if growth else ""
+        if growth and remedy.growth_alone and remedy.growth_alone != remedy.growth:
+            enough = " and ".join(
+                f"{_amount(each, each.needed)} {each.resource} in queue {each.queue}" for each in remedy.growth_alone
+            )
+            growth = f"{growth} ({enough} will do once no other pod uses capacity or waits for it)"
         steps = ", or ".join(filter(None, (growth, less)))
         return f"{subject} {over}, so freed capacity does not help: {steps}"
     lacking = [f"{_amount(each, each.lacking)} {each.resource} in queue {each.queue}" for each in remedy.missing]

@@ -304,8 +304,11 @@ def _remedies(
     growth_text = _growth_text(remedy.growth)
     if remedy.never_fits:
         if growth_text and remedy.growth_alone and remedy.growth_alone != remedy.growth:
-            alone = _growth_text(remedy.growth_alone)
-            growth_text = f"{growth_text} now, or {alone} when no other workload uses or waits for quota"
+            enough = " and ".join(
+                f"{amount_text(each.resource, each.needed)} {each.resource} in flavor {each.flavor}"
+                for each in remedy.growth_alone
+            )
+            growth_text = f"{growth_text} ({enough} will do once no other workload uses quota or waits for it)"
         less = (
             f"it has to ask for less, or {growth_text}"
             if growth_text
