@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import importlib
 import platform
-from typing import Final
+import sys
+from typing import Final, TextIO, cast
 
 import click
 
 import headgate
 from headgate.cli.options.log_options import log_options, set_up_from
 from headgate.cli.options.suggestions import SuggestingGroup
+from headgate.cli.options.terminal_text import PrintableStream
 
 _COMMANDS: Final = {
     name: f"headgate.cli.commands.{name.replace('-', '_')}"
@@ -85,7 +87,19 @@ def main() -> None:
       headgate up
       headgate queues
     """
+    print_safely()
     set_up_once()
+
+
+def print_safely() -> None:
+    """Until the end of the command, only printable text is printed (``options/terminal_text.py``)."""
+    stdout = sys.stdout
+
+    def restore() -> None:
+        sys.stdout = stdout
+
+    sys.stdout = cast("TextIO", PrintableStream(stdout))
+    click.get_current_context().call_on_close(restore)
 
 
 def set_up_once() -> None:

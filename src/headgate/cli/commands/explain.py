@@ -32,6 +32,7 @@ from headgate.cli.options.listing import document_text
 from headgate.cli.options.log_options import log_options
 from headgate.cli.options.name_completion import complete_target
 from headgate.cli.options.query_options import output_option, served_option
+from headgate.cli.options.terminal_text import echo_lines
 from headgate.client.kubeconfig import RESTConfig
 from headgate.client.pager import ListRefused
 from headgate.estimates.estimator import StartEstimate, no_basis
@@ -315,8 +316,7 @@ def _print(
         document = {**msgspec.to_builtins(inspection), "missing": [], **_estimate_fields(estimates)}
         _print_document(document, unavailable, revision, output)
         return
-    for line in inspection_lines(inspection, now_s):
-        click.echo(line)
+    echo_lines(inspection_lines(inspection, now_s))
     _print_estimates(estimates, now_s)
     click.echo(describe_unavailable(unavailable, revision))
 
@@ -327,8 +327,7 @@ def _estimate_fields(estimates: Estimates) -> dict[str, Any]:
 
 def _print_estimates(estimates: Estimates, now_s: float) -> None:
     for each in estimates.values():
-        for line in estimate_lines(each, now_s):
-            click.echo(line)
+        echo_lines(estimate_lines(each, now_s))
 
 
 def _print_pod(
@@ -348,15 +347,12 @@ def _print_pod(
         }
         _print_document(document, unavailable, inspections[0].revision if inspections else "", output)
         return
-    for line in pod_lines(pod.explanation, now_s):
-        click.echo(line)
+    echo_lines(pod_lines(pod.explanation, now_s))
     if pod.workloads.note:
         click.echo(f"  {pod.workloads.note}")
     for description in pod.workloads.descriptions:
-        for line in description_lines(description, now_s):
-            click.echo(line)
-        for step in description.next:
-            click.echo(f"  next: {step}")
+        echo_lines(description_lines(description, now_s))
+        echo_lines(f"  next: {step}" for step in description.next)
     _print_estimates({**of_workloads, **({"": own} if own is not None else {})}, now_s)
     if inspections:
         click.echo(describe_unavailable(unavailable, inspections[0].revision))

@@ -20,6 +20,7 @@ from headgate.cli.commands.expected_starts import estimate_lines
 from headgate.cli.commands.submitted_units import Outcome, SubmittedUnit, explain_submitted
 from headgate.cli.options.cluster_access import connect, exit_with_error
 from headgate.cli.options.listing import document_text
+from headgate.cli.options.terminal_text import echo_lines
 from headgate.cli.wiring.snapshot_files import parse_documents
 from headgate.client.kubeconfig import RESTConfig
 from headgate.estimates.submission import SubmissionError, SubmittedObject
@@ -74,15 +75,14 @@ def explain_file(
         }
         click.echo(document_text(document, output))
     else:
-        for line in _lines(objects, units, problems, now_s):
-            click.echo(line)
+        echo_lines(_lines(objects, units, problems, now_s))
     return EXIT_CODES[outcome]
 
 
 def _print_nothing(file: Path, output: str) -> int:
     reason = f"{file}: it has no objects"
     document = {"outcome": "unknown", "objects": [], "units": [], "missing": [reason]}
-    click.echo(msgspec.json.format(msgspec.json.encode(document)).decode() if output == "json" else reason)
+    click.echo(reason if output == "text" else document_text(document, output))
     return EXIT_CODES["unknown"]
 
 

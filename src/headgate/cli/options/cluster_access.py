@@ -9,6 +9,7 @@ from typing import Any, Final, NoReturn, TypeVar
 
 import click
 
+from headgate.cli.options.terminal_text import printable
 from headgate.client.io.credentials import find_rest_config
 from headgate.client.io.http_transport import HTTPTransport
 from headgate.client.io.patient_transport import PatientTransport
@@ -48,7 +49,7 @@ def chosen_namespace(rest_config: RESTConfig, namespace: str, all_namespaces: bo
 
 
 def exit_with_error(command: str, text: str) -> NoReturn:
-    click.echo(f"headgate {command}: {text}", err=True)
+    click.echo(printable(f"headgate {command}: {text}"), err=True)
     sys.exit(1)
 
 

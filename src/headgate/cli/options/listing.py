@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from headgate.cli.options.query_options import JSON, NAME, WIDE, YAML
+from headgate.cli.options.terminal_text import one_line
 from headgate.cli.options.yaml_output import dump
 
 VOLATILE: Final = frozenset({"AGE", "EXEC TIME", "EXPECTED START IN"})
@@ -76,6 +77,7 @@ def document_text(document: Any, output: str) -> str:
 
 def table_text(rows: Sequence[tuple[str, ...]], widths: Sequence[int] = ()) -> str:
     """The first row is the header. ``widths``: of the columns, at least."""
+    rows = [tuple(map(one_line, row)) for row in rows]
     least = [*widths, *([0] * (len(rows[0]) - len(widths)))]
     found = [max(width, *map(len, column)) for width, column in zip(least, zip(*rows, strict=True), strict=True)]
     return "\n".join(

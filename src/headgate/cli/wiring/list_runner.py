@@ -18,6 +18,7 @@ import click
 from headgate.cli.options.cluster_access import connect, exit_with_error
 from headgate.cli.options.listing import Listing, changed_lines, listing_text
 from headgate.cli.options.query_options import JSON, NAME, YAML
+from headgate.cli.options.terminal_text import one_line, send_sequence
 from headgate.client.kubeconfig import RESTConfig
 from headgate.http.transport import Transport, Unreachable
 from headgate.runtime.inspection.watched_lists import WatchedLists
@@ -57,7 +58,7 @@ def _print(listing: Listing, output: str, *, compact: bool = False) -> None:
     if listing.is_empty and listing.nothing and output not in (JSON, YAML):
         click.echo(listing.nothing, err=True)
     for line in listing.complaints:
-        click.echo(line, err=True)
+        click.echo(one_line(line), err=True)
 
 
 async def _watch(command: str, rest_config: RESTConfig, output: str, make: MakeListing) -> None:
@@ -101,7 +102,8 @@ def _redraw(listing: Listing, output: str, problems: list[str]) -> None:
     room = max(size.lines - 1, 2)
     if len(lines) > room:
         lines = [*lines[: room - 1], f"… {len(lines) - room + 1} more lines"]
-    click.echo(_CLEAR + "\n".join(line[: size.columns] for line in lines))
+    send_sequence(_CLEAR)
+    click.echo("\n".join(line[: size.columns] for line in lines))
 
 
 def _append(before: Listing, listing: Listing, output: str) -> None:
@@ -109,5 +111,5 @@ def _append(before: Listing, listing: Listing, output: str) -> None:
         click.echo(line)
     for complaint in listing.complaints:
         if complaint not in before.complaints:
-            click.echo(complaint, err=True)
+            click.echo(one_line(complaint), err=True)
     sys.stdout.flush()
