@@ -6,7 +6,7 @@ defaults are OpenCost's default prices for on-demand and spot resources, in US d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -15,6 +15,7 @@ from headgate.kube.resource_amounts import CPU, MEMORY
 
 _MILLI: Final = 1000
 _GIB: Final = 1 << 30
+_MAX_PRICE: Final = 1e12
 TYPE_LABELS: Final = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 _SPOT_LABELS: Final = {
     "karpenter.sh/capacity-type": "spot",
@@ -64,6 +65,24 @@ def node_type(labels: Mapping[str, str]) -> str:
 def read_prices(document: Any) -> PriceTable | str:
     """A returned string is the error."""
     try:
-        return msgspec.convert(document, PriceTable)
+        found = msgspec.convert(document, PriceTable)
     except msgspec.ValidationError as error:
         return str(error)
+    return next((problem for path, price in _prices(found) if (problem := _price_problem(path, price))), "") or found
+
+
+def _prices(table: PriceTable) -> Iterator[tuple[str, float]]:
+    """All prices, each with its path."""
+    for path, resources in (("resources", table.resources), ("spotResources", table.spot_resources)):
+        yield f"{path}.cpu", resources.cpu
+        yield f"{path}.memoryGib", resources.memory_gib
+        yield f"{path}.gpu", resources.gpu
+    for path, types in (("nodeTypes", table.node_types), ("spotNodeTypes", table.spot_node_types)):
+        for name, price in types.items():
+            yield f"{path}.{name}", price
+
+
+def _price_problem(path: str, price: float) -> str:
+    if 0 <= price <= _MAX_PRICE:  # not for NaN
+        return ""
+    return f"{path}: {price:g} is not a price: write a number from 0 to {_MAX_PRICE:g}"

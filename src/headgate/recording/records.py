@@ -105,7 +105,7 @@ def encode_records(records: Iterable[Record]) -> bytes:
 def decode_records(payload: bytes) -> list[Record]:
     try:
         return _decode(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidRecord(f"a block has records of another form ({error})") from error
 
 

@@ -18,9 +18,11 @@ from headgate.kube import quantity
 from headgate.kube.resource_amounts import as_text, units
 from headgate.simulate.random_numbers import RandomNumbers
 from headgate.simulate.swf import size_class
-from headgate.simulate.trace import TraceJob
+from headgate.simulate.trace import MAX_TIME_S, TraceJob
 
 _DAY_S: Final = 86_400.0
+MAX_JOBS: Final = 100_000_000
+_MAX_FACTOR: Final = 1e9
 _WEEKEND: Final = 0.6
 """The rate of arrivals on two days of seven, relative to the others."""
 _CYCLE: Final = 0.4
@@ -79,15 +81,17 @@ class GeneratorOptions(msgspec.Struct, frozen=True, rename="camel", forbid_unkno
     all run times. ``high_priority``: the share of jobs with priority 100; the others have 0."""
 
     profile: str = "helios"
-    jobs: Annotated[int, msgspec.Meta(ge=1)] = 1000
-    days: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    queues: Mapping[str, Annotated[float, msgspec.Meta(gt=0)]] = msgspec.field(default_factory=lambda: {"default": 1.0})
+    jobs: Annotated[int, msgspec.Meta(ge=1, le=MAX_JOBS)] = 1000
+    days: Annotated[float, msgspec.Meta(ge=0, le=MAX_TIME_S / _DAY_S)] = 0.0
+    queues: Mapping[str, Annotated[float, msgspec.Meta(gt=0, le=_MAX_FACTOR)]] = msgspec.field(
+        default_factory=lambda: {"default": 1.0}
+    )
     unit: Mapping[str, str] = msgspec.field(
         default_factory=lambda: {"cpu": "4", "memory": "16Gi", "nvidia.com/gpu": "1"}
     )
     max_pod_size: Annotated[int, msgspec.Meta(ge=1)] = 8
-    load: Annotated[float, msgspec.Meta(gt=0)] = 1.0
-    max_run: Annotated[float, msgspec.Meta(gt=0)] = 7 * _DAY_S
+    load: Annotated[float, msgspec.Meta(gt=0, le=_MAX_FACTOR)] = 1.0
+    max_run: Annotated[float, msgspec.Meta(gt=0, le=MAX_TIME_S)] = 7 * _DAY_S
     high_priority: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
 
 

@@ -88,6 +88,8 @@ class KueueJobs:
         job, host = record.job, self._host
         if priority and not job.priority_class and not host.state.get(PRIORITY_CLASSES, "", f"priority-{priority}"):
             host.create(PRIORITY_CLASSES, job_objects.workload_priority_class(priority))
+        if host.state.get(JOBS, job.namespace, job.name) is not None:
+            raise TraceError(f"job {job.name}: a Job {job.namespace}/{job.name} exists already: rename the job")
         self._jobs[f"{job.namespace}/{job.name}"] = record
         response = self.api.create(JOBS, job.namespace, job_objects.kueue_job(job, scheduler_name, priority))
         if not response.ok:

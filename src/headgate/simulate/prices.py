@@ -15,6 +15,8 @@ CPU_HOUR: Final = 0.031611
 GIB_HOUR: Final = 0.004237
 GPU_HOUR: Final = 0.95
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+MAX_PRICE: Final = 1e12
+"""Of one hour."""
 _GIB: Final = 1 << 30
 
 

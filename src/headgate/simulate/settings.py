@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -17,9 +17,13 @@ from headgate.nodes.autoscalers.karpenter import Karpenter, KarpenterSettings
 from headgate.nodes.autoscalers.model import AutoscalerModel
 from headgate.nodes.autoscalers.node_claims import NodePool
 from headgate.nodes.autoscalers.node_groups import NodeGroup
-from headgate.simulate.prices import price_of
+from headgate.simulate.prices import MAX_PRICE, price_of
+from headgate.simulate.trace import MAX_TIME_S, amounts_problem
 
-Seconds = Annotated[float, msgspec.Meta(ge=0)]
+Object = dict[str, Any]
+
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=MAX_TIME_S)]
+Price = Annotated[float, msgspec.Meta(ge=0, le=MAX_PRICE)]
 
 DEFAULT_SCHEDULER: Final = "headgate"
 
@@ -35,7 +39,7 @@ class MachineType(_Section, frozen=True):
     resources: Mapping[str, str]
     labels: Mapping[str, str] = {}
     taints: tuple[Mapping[str, Any], ...] = ()
-    price: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    price: Price | None = None
 
 
 class MachineGroup(_Section, frozen=True):
@@ -57,7 +61,7 @@ class AutoscalerSettings(_Section, frozen=True):
     model: Literal["cluster-autoscaler", "karpenter"]
     groups: Annotated[tuple[MachineGroup, ...], msgspec.Meta(min_length=1)]
     boot_seconds: Seconds = 120.0
-    scan_interval_seconds: Annotated[float, msgspec.Meta(gt=0)] = 10.0
+    scan_interval_seconds: Annotated[float, msgspec.Meta(ge=0.1, le=MAX_TIME_S)] = 10.0
     scale_down_unneeded_seconds: Seconds = 600.0
     scale_down_delay_after_add_seconds: Seconds = 600.0
     max_nodes_total: Annotated[int, msgspec.Meta(ge=0)] = 0
@@ -77,14 +81,20 @@ class Settings(_Section, frozen=True):
     configuration_file: str = ""
     scheduler_name: str = ""
     autoscaler: AutoscalerSettings | None = None
-    prices: Mapping[str, Annotated[float, msgspec.Meta(ge=0)]] = {}
+    prices: Mapping[str, Price] = {}
     start_seconds: Seconds = 0.0
     stop_seconds: Seconds = 5.0
 
 
 def find_problem(settings: Settings) -> str:
     """Why the settings contradict each other; empty if they do not."""
-    if settings.autoscaler is None or settings.autoscaler.model == "karpenter":
+    if settings.autoscaler is None:
+        return ""
+    for group in settings.autoscaler.groups:
+        for each in group.machine_types:
+            if problem := amounts_problem(f"autoscaler.groups: {group.name}: {each.name}: resources", each.resources):
+                return problem
+    if settings.autoscaler.model == "karpenter":
         return ""
     for group in settings.autoscaler.groups:
         if len(group.machine_types) != 1:
@@ -102,6 +112,18 @@ def prices_of(settings: Settings) -> dict[str, float]:
         for group in settings.autoscaler.groups:
             found.update({each.name: each.price for each in group.machine_types if each.price is not None})
     return {**found, **settings.prices}
+
+
+def machine_nodes(settings: Settings) -> Iterator[Object]:
+    """A node of each machine type, for validation."""
+    groups = () if settings.autoscaler is None else settings.autoscaler.groups
+    for each in (machine for group in groups for machine in group.machine_types):
+        yield {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": each.name, "labels": dict(each.labels)},
+            "spec": {"taints": [dict(taint) for taint in each.taints]},
+        }
 
 
 def make_autoscaler(settings: Settings) -> AutoscalerModel | None:

@@ -410,6 +410,10 @@ class Simulation:
         job, priority = record.job, self._priority_of(record.job)
         if job.min_pods:
             uid = f"group-{next(self._numbers)}"
+            if self.state.get(POD_GROUPS, job.namespace, job.name) is not None:
+                raise TraceError(
+                    f"job {job.name}: a PodGroup {job.namespace}/{job.name} exists already: rename the job"
+                )
             group = job_objects.pod_group(job, job.priority_class, uid, self.now_s)
             record.group = self.state.put(POD_GROUPS, self.new_objects.admit(POD_GROUPS, group, self.now_s))
             self.new_objects.cache.applied(POD_GROUPS, record.group)
@@ -450,6 +454,10 @@ class Simulation:
         shown_name = f"{name}-r{attempt}" if attempt else name
         created_s = self.now_s if attempt else min(record.submit_s, self.now_s)
         dated = {**template["metadata"], "creationTimestamp": format_time(created_s)}
+        if self.state.get(PODS, record.job.namespace, shown_name) is not None:
+            raise TraceError(
+                f"job {record.job.name}: a Pod {record.job.namespace}/{shown_name} exists already: rename the job"
+            )
         self.pods[uid] = SimulatedPod(record, name, number, attempt)
         stored = self.state.put(PODS, job_objects.stored_pod({**template, "metadata": dated}, shown_name, uid))
         group = pod_objects.group_of(stored)

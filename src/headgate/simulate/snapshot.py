@@ -6,7 +6,7 @@ node until the end. Any other kind is refused, so that a result never silently l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -51,6 +51,22 @@ class SnapshotError(ValueError):
     """An object that cannot be simulated. The text names it and says what to do."""
 
 
+class CheckedObject(msgspec.Struct, frozen=True):
+    """``problem``: why the API server would refuse the object. ``unknown``: its unknown fields, which have no
+    effect."""
+
+    problem: str = ""
+    unknown: tuple[str, ...] = ()
+
+
+ObjectCheck = Callable[[APIResource, str, Object], CheckedObject]
+"""Gets the resource, the kind and the object."""
+
+
+def no_check(resource: APIResource, kind: str, obj: Object) -> CheckedObject:
+    return CheckedObject()
+
+
 class LaterChange(msgspec.Struct, frozen=True):
     """An object that is created, changed or removed (``gone``) ``at_s`` seconds after the start."""
 
@@ -63,12 +79,14 @@ class LaterChange(msgspec.Struct, frozen=True):
 class Snapshot(msgspec.Struct, frozen=True):
     """``objects``: in the order of creation. ``skipped``: what was left out without a change of the result. ``later``:
     what changes after the start, in order. ``recorded_from_s``: when the recording began from which this snapshot was
-    read, in seconds since 1970; ``None`` if it was not recorded."""
+    read, in seconds since 1970; ``None`` if it was not recorded. ``unknown``: fields of objects that have no effect,
+    each with its object."""
 
     objects: tuple[tuple[APIResource, Object], ...]
     skipped: tuple[str, ...] = ()
     later: tuple[LaterChange, ...] = ()
     recorded_from_s: float | None = None
+    unknown: tuple[str, ...] = ()
 
     def of(self, resource: APIResource) -> list[Object]:
         return [obj for each, obj in self.objects if each == resource]
@@ -78,16 +96,20 @@ class Snapshot(msgspec.Struct, frozen=True):
         return self.of(resource) + [each.obj for each in self.later if each.resource == resource and not each.gone]
 
 
-def read_snapshot(documents: Iterable[Any]) -> Snapshot:
+def read_snapshot(documents: Iterable[Any], check: ObjectCheck = no_check) -> Snapshot:
     """``documents``: objects, and Lists of objects. It raises :class:`SnapshotError`."""
     by_kind: dict[str, dict[tuple[str, str], Object]] = {kind: {} for kind in KINDS}
     skipped: list[str] = []
+    unknown: list[str] = []
     for obj in _flat(documents):
         kind, name = _kind_and_name(obj)
-        if kind == "Pod" and (obj.get("status") or {}).get("phase") in _ENDED:
+        status = obj.get("status")
+        if kind == "Pod" and isinstance(status, dict) and status.get("phase") in _ENDED:
             skipped.append(f"Pod {name}: it has ended")
             continue
-        problem = _find_problem(kind, obj)
+        checked = check(KINDS[kind], kind, _with_namespace(kind, obj)) if kind in KINDS else CheckedObject()
+        problem = checked.problem or _find_problem(kind, obj)
+        unknown += (f"{kind} {name}: {each}" for each in checked.unknown)
         if problem:
             raise SnapshotError(f"{kind} {name}: {problem}")
         cleaned = cleaned_object(kind, obj)
@@ -95,9 +117,14 @@ def read_snapshot(documents: Iterable[Any]) -> Snapshot:
         if key in by_kind[kind]:
             raise SnapshotError(f"{kind} {name} is in the snapshot twice")
         by_kind[kind][key] = cleaned
-    return Snapshot(
-        tuple((KINDS[kind], obj) for kind, objects in by_kind.items() for obj in objects.values()), tuple(skipped)
-    )
+    objects = tuple((KINDS[kind], obj) for kind, each in by_kind.items() for obj in each.values())
+    return Snapshot(objects, tuple(skipped), unknown=tuple(unknown))
+
+
+def _with_namespace(kind: str, obj: Object) -> Object:
+    if not KINDS[kind].namespaced or "namespace" in obj["metadata"]:
+        return obj
+    return {**obj, "metadata": {**obj["metadata"], "namespace": "default"}}
 
 
 def _flat(documents: Iterable[Any]) -> Iterable[Object]:

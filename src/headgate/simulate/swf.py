@@ -7,6 +7,7 @@ reported. Header lines begin with ``;``. Fields: https://www.cs.huji.ac.il/labs/
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
@@ -14,7 +15,7 @@ import msgspec
 
 from headgate.kube import quantity
 from headgate.kube.resource_amounts import as_text, units
-from headgate.simulate.trace import TraceError, TraceJob
+from headgate.simulate.trace import CheckedJobs, JobCheck, TraceError, TraceJob
 
 _FIELDS: Final = 18
 _JOB, _SUBMIT, _RUN, _PROCESSORS, _REQUESTED, _USER, _QUEUE = 0, 1, 3, 4, 7, 11, 14
@@ -31,11 +32,14 @@ class SWFOptions(msgspec.Struct, frozen=True):
 
 
 def read_swf(
-    lines: Iterable[bytes], options: SWFOptions | None = None, left_out: Callable[[str], None] = lambda text: None
+    lines: Iterable[bytes],
+    options: SWFOptions | None = None,
+    left_out: Callable[[str], None] = lambda text: None,
+    check: JobCheck = lambda job: "",
 ) -> Iterator[TraceJob]:
     """The jobs by submission. ``left_out`` is called with a text for each job that is not simulated."""
     options = options or SWFOptions()
-    first_s, last_s = None, 0.0
+    first_s, last_s, checked = None, 0.0, CheckedJobs(check)
     for number, line in enumerate(lines, 1):
         text = line.decode("utf-8", "replace").strip()
         if not text or text.startswith(";"):
@@ -47,6 +51,8 @@ def read_swf(
             fields = [float(each) for each in values[:_FIELDS]]
         except ValueError as error:
             raise TraceError(f"line {number}: {error}") from error
+        if not all(map(math.isfinite, fields)):
+            raise TraceError(f"line {number}: the fields must be finite numbers")
         processors = int(fields[_PROCESSORS] if fields[_PROCESSORS] > 0 else fields[_REQUESTED])
         if processors <= 0 or fields[_RUN] < 0 or fields[_SUBMIT] < 0:
             left_out(f"line {number}: job {values[_JOB]} has no processors, run time or submission")
@@ -56,23 +62,27 @@ def read_swf(
         if submit < last_s:
             raise TraceError(f"line {number}: the submission is before that of an earlier line: sort the file")
         last_s = submit
-        yield _job(values, fields, submit, processors, options)
+        job = _job(values, fields, submit, processors, options)
+        if checked.is_known(job):
+            left_out(f"line {number}: job {values[_JOB]} is in an earlier line, too")
+            continue
+        yield checked.take(job, number)
 
 
 def _job(values: list[str], fields: list[float], submit: float, processors: int, options: SWFOptions) -> TraceJob:
     per_pod = min(options.processors_per_pod, processors)
     pods = -(-processors // per_pod)
-    queue = f"{fields[_QUEUE]:g}"
+    queue = f"{fields[_QUEUE]:.0f}"
     return TraceJob(
         submit=submit,
         run=fields[_RUN],
         queue=options.queues.get(queue, options.queue),
         requests={name: _times(name, text, per_pod) for name, text in options.per_processor.items()},
-        name=f"swf-{fields[_JOB]:g}",
+        name=f"swf-{fields[_JOB]:.0f}",
         pods=pods,
         min_pods=pods if pods > 1 else 0,
         class_=size_class(processors),
-        user=f"user-{fields[_USER]:g}" if fields[_USER] >= 0 else "",
+        user=f"user-{fields[_USER]:.0f}" if fields[_USER] >= 0 else "",
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -20,6 +20,9 @@ from headgate.simulate.random_numbers import RandomNumbers
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,198}[a-z0-9])?")
 _MAX_PODS: Final = 100_000
+MAX_TIME_S: Final = 100 * 365 * 86_400.0
+"""The longest time of a trace and of settings: 100 years."""
+MAX_LINE_BYTES: Final = 1 << 20
 _SHAKEN_SUBMIT_S: Final = 30.0
 _SHAKEN_RUN: Final = 0.05
 _SHAKE_STREAM: Final = 7
@@ -45,7 +48,7 @@ class TraceJob(msgspec.Struct, frozen=True, gc=False, rename="camel", forbid_unk
     namespace: str = "default"
     pods: Annotated[int, msgspec.Meta(ge=1, le=_MAX_PODS)] = 1
     min_pods: Annotated[int, msgspec.Meta(ge=0, le=_MAX_PODS)] = 0
-    priority: int = 0
+    priority: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] = 0
     priority_class: str = ""
     class_: str = msgspec.field(default="", name="class")
     user: str = ""
@@ -60,26 +63,56 @@ class TraceJob(msgspec.Struct, frozen=True, gc=False, rename="camel", forbid_unk
     started: bool = False
 
 
+JobCheck = Callable[[TraceJob], str]
+"""Why a job cannot be simulated; empty if it can."""
+
+
+class CheckedJobs:
+    """Refuses jobs that cannot be simulated, and names that are used twice in a namespace. ``check``: a further
+    check."""
+
+    def __init__(self, check: JobCheck) -> None:
+        self._check = check
+        self._lines: dict[str, int] = {}
+
+    def is_known(self, job: TraceJob) -> bool:
+        """Whether a job of this name was taken."""
+        return f"{job.namespace}/{job.name}" in self._lines
+
+    def take(self, job: TraceJob, line: int) -> TraceJob:
+        """It raises :class:`TraceError`."""
+        problem = find_problem(job) or self._check(job)
+        first = self._lines.setdefault(f"{job.namespace}/{job.name}", line)
+        if not problem and first != line:
+            problem = f"the name {job.name!r} is used in line {first}, too: names are unique in a namespace"
+        if problem:
+            raise TraceError(f"line {line}: {problem}")
+        return job
+
+
 _decode: Final = msgspec.json.Decoder(TraceJob).decode
 
 
-def read_trace(lines: Iterable[bytes]) -> Iterator[TraceJob]:
+def read_trace(lines: Iterable[bytes], check: JobCheck = lambda job: "") -> Iterator[TraceJob]:
     """The jobs of a file of JSON lines. Empty lines, and lines that begin with ``#``, are skipped."""
-    last_s = -math.inf
+    last_s, checked = -math.inf, CheckedJobs(check)
     for number, line in enumerate(lines, 1):
         text = line.strip()
         if not text or text.startswith(b"#"):
             continue
+        if len(text) > MAX_LINE_BYTES:
+            raise TraceError(f"line {number}: it has more than {MAX_LINE_BYTES >> 20} MiB")
         try:
             job = _decode(text)
-        except msgspec.DecodeError as error:
+        except RecursionError:
+            raise TraceError(f"line {number}: lists and objects are nested too deeply") from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise TraceError(f"line {number}: {error}") from error
         if not job.name:
             job = msgspec.structs.replace(job, name=f"job-{number}")
-        problem = find_problem(job)
-        if not problem and job.submit < last_s:
+        checked.take(job, number)
+        if job.submit < last_s:
             problem = f"submit {job.submit:g} is before that of an earlier line ({last_s:g}): sort the file by submit"
-        if problem:
             raise TraceError(f"line {number}: {problem}")
         last_s = job.submit
         yield job
@@ -95,11 +128,19 @@ def find_problem(job: TraceJob) -> str:
         return f"minPods {job.min_pods} is larger than pods {job.pods}"
     if not job.requests:
         return "requests is empty: a pod without requests needs no capacity"
-    if not math.isfinite(job.submit) or not math.isfinite(job.run):
-        return "submit and run must be finite numbers"
-    for name, text in job.requests.items():
-        if isinstance(quantity.parse(text), str):
-            return f"requests.{name}: {text!r} is not a quantity"
+    if not abs(job.submit) <= MAX_TIME_S or not 0 <= job.run <= MAX_TIME_S:
+        return f"submit and run must be finite numbers of seconds, at most {MAX_TIME_S:.0f} (100 years)"
+    return amounts_problem("requests", job.requests)
+
+
+def amounts_problem(path: str, amounts: Mapping[str, str]) -> str:
+    """Why the texts are not amounts of resources; empty if they are."""
+    for name, text in amounts.items():
+        parsed = quantity.parse(text)
+        if isinstance(parsed, str):
+            return f"{path}.{name}: {text!r} is not a quantity"
+        if parsed.nano < 0:
+            return f"{path}.{name}: {text} is negative"
     return ""
 
 

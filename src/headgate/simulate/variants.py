@@ -17,7 +17,16 @@ from headgate.kube.api_resources import APIResource
 from headgate.simulate import settings as simulation_settings
 from headgate.simulate.generator import PROFILES, GeneratorOptions
 from headgate.simulate.settings import Settings
-from headgate.simulate.snapshot import KINDS, LaterChange, Snapshot, SnapshotError, read_snapshot
+from headgate.simulate.snapshot import (
+    KINDS,
+    LaterChange,
+    ObjectCheck,
+    Snapshot,
+    SnapshotError,
+    no_check,
+    read_snapshot,
+)
+from headgate.simulate.trace import amounts_problem
 
 Object = dict[str, Any]
 
@@ -105,6 +114,11 @@ def read_file(value: Any) -> SimulationFile:
         raise VariantError(f"variants: the name {twice[0]!r} is used twice")
     if read.generator.profile not in PROFILES:
         raise VariantError(f"generator.profile: {read.generator.profile!r} is not one of {', '.join(PROFILES)}")
+    problem = amounts_problem("generator.unit", read.generator.unit) or amounts_problem(
+        "swf.perProcessor", read.swf.per_processor
+    )
+    if problem:
+        raise VariantError(problem)
     for each in read.variants or (ONLY,):
         settings_of(read, each)
     return read
@@ -123,7 +137,7 @@ def settings_of(file: SimulationFile, variant: Variant) -> Settings:
     return found
 
 
-def snapshot_of(snapshot: Snapshot, variant: Variant) -> Snapshot:
+def snapshot_of(snapshot: Snapshot, variant: Variant, check: ObjectCheck = no_check) -> Snapshot:
     """The snapshot with the changes of the variant. It raises :class:`VariantError` and :class:`SnapshotError`."""
     if not variant.remove and not variant.patches and not variant.add:
         return snapshot
@@ -146,11 +160,15 @@ def snapshot_of(snapshot: Snapshot, variant: Variant) -> Snapshot:
             for each in later
         ]
     added = [obj for _, obj in objects] + list(variant.add)
+    is_given = snapshot.recorded_from_s is None  # objects of a recording are not whole
     try:
-        read = read_snapshot(added)
+        read_snapshot(variant.add, check)
+        read = read_snapshot(added, check if is_given and variant.patches else no_check)
     except SnapshotError as error:
         raise SnapshotError(f"variant {variant.name}: {error}") from error
-    return msgspec.structs.replace(read, later=tuple(later), recorded_from_s=snapshot.recorded_from_s)
+    return msgspec.structs.replace(
+        read, later=tuple(later), recorded_from_s=snapshot.recorded_from_s, unknown=snapshot.unknown
+    )
 
 
 def _check_found(variant: Variant, ref: ObjectRef, snapshot: Snapshot) -> None:

@@ -157,7 +157,7 @@ def test_a_configuration_file_changes_a_variant(folder: Path) -> None:
             ["--snapshot", "cluster.yaml", "--trace", "jobs.jsonl", "--variants", "gate.yaml"],
             "unrecognized feature gate",
         ),
-        (["--snapshot", "cluster.yaml", "--trace", "jobs.jsonl", "--until", "soon"], "is not a duration"),
+        (["--snapshot", "cluster.yaml", "--trace", "jobs.jsonl", "--until", "soon"], "write a time such as"),
     ],
 )
 def test_a_wrong_input_is_named(folder: Path, args: list[str], text: str) -> None:

@@ -38,6 +38,14 @@ def test_what_is_written_is_read_again() -> None:
         (LINE.replace(b'"submit": 1.5', b'"submit": 1e999'), "submit"),
         (LINE.replace(b'"pods": 3', b'"pods": 1'), "minPods 2 is larger than pods 1"),
         (LINE.replace(b"500m", b"a lot"), "requests.cpu"),
+        (LINE.replace(b"500m", b"-1"), "requests.cpu: -1 is negative"),
+        (LINE.replace(b'"run": 10', b'"run": 1e18'), "at most 3153600000 (100 years)"),
+        (LINE.replace(b'"submit": 1.5', b'"submit": 1e18'), "at most 3153600000 (100 years)"),
+        (LINE.replace(b'"submit": 1.5', b'"submit": -1e18'), "at most 3153600000 (100 years)"),
+        (LINE.replace(b'"pods": 3', b'"pods": 3, "priority": 99999999999'), "$.priority"),
+        (LINE.replace(b'"pods": 3', b'"pods": 3, "affinity": ' + b'{"a":' * 3000 + b"1" + b"}" * 3000), "nested"),
+        (LINE.replace(b'"q"', b'"' + b"q" * (1 << 20) + b'"'), "more than 1 MiB"),
+        (LINE.replace(b'"q"', b'"\xff"'), "line 1"),
         (LINE.replace(b'{"cpu": "500m"}', b"{}"), "requests is empty"),
         (LINE.replace(b'"class": "small"', b'"name": "Not A Name"'), "not a valid Kubernetes name"),
     ],
@@ -46,6 +54,13 @@ def test_a_wrong_line_is_named(line: bytes, text: str) -> None:
     with pytest.raises(TraceError, match="line 1") as raised:
         list(read_trace([line]))
     assert text in str(raised.value)
+
+
+def test_a_name_is_used_once_in_a_namespace() -> None:
+    first, second = (LINE.replace(b'"run"', b'"name": "a", "namespace": "%s", "run"' % each) for each in (b"x", b"y"))
+    assert len(list(read_trace([first, second]))) == 2
+    with pytest.raises(TraceError, match="line 3: the name 'a' is used in line 1, too"):
+        list(read_trace([first, second, first]))
 
 
 def test_lines_must_be_in_the_order_of_submission() -> None:
@@ -94,6 +109,19 @@ def test_jobs_of_the_standard_workload_format() -> None:
 def test_a_wrong_line_of_the_standard_workload_format_is_named(text: bytes, problem: str) -> None:
     with pytest.raises(TraceError, match=problem):
         list(read_swf([text]))
+
+
+def test_a_job_of_the_standard_workload_format_that_is_in_two_lines_is_simulated_once() -> None:
+    line = b"1234567 0 -1 10 2 -1 -1 2 -1 -1 1 -1 -1 -1 1 -1 -1 -1\n"
+    left_out: list[str] = []
+    (job,) = read_swf([line, line], SWFOptions(), left_out.append)
+    assert (job.name, left_out) == ("swf-1234567", ["line 2: job 1234567 is in an earlier line, too"])
+
+
+@pytest.mark.parametrize("text", [b"nan", b"inf", b"1e400"])
+def test_numbers_of_the_standard_workload_format_are_finite(text: bytes) -> None:
+    with pytest.raises(TraceError, match="line 1: the fields must be finite numbers"):
+        list(read_swf([b"1 0 -1 10 " + text + b" -1 -1 2 -1 -1 1 -1 -1 -1 1 -1 -1 -1\n"]))
 
 
 def test_size_classes_are_powers_of_two() -> None:

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import click
 import msgspec
-import yaml
 
 from headgate.audit.auditor import AuditResult, AuditSettings, audit
 from headgate.audit.prices import PriceTable, read_prices
@@ -24,6 +23,7 @@ from headgate.cli.options.log_options import log_options
 from headgate.cli.options.query_options import YAML, output_option
 from headgate.cli.options.suggestions import SuggestingChoice
 from headgate.cli.wiring.live_audit import WatchOptions, missing_rights_text, watch_cluster
+from headgate.cli.wiring.snapshot_files import read_documents
 from headgate.client.kubeconfig import RESTConfig
 from headgate.http.transport import Unreachable
 from headgate.recording.changes import HistoryEvent
@@ -136,6 +136,8 @@ def command(
         sys.exit(watch_cluster(rest_config_or_exit("audit", kubeconfig, context), resources, settings, options))
     if duration or metrics_listen:
         raise click.UsageError("--for and --metrics-listen are for --watch")
+    if source is not None and skip:
+        raise click.UsageError("--skip is for a live cluster: a recording and a store are audited whole")
     if source is None:
         outcome = _audit_cluster(rest_config_or_exit("audit", kubeconfig, context), skip, settings)
         name = "the cluster"
@@ -153,20 +155,21 @@ def command(
 
 
 def _seconds(option: str, text: str) -> float:
-    found = read_seconds(text)
-    if found is None:
-        raise click.UsageError(f"{option} {text}: write a time such as 10m, 1h or 1d")
-    return float(found)
+    found = read_seconds(text, allows_zero=option != "--for")
+    if isinstance(found, str):
+        raise click.UsageError(f"{option} {found}")
+    return found
 
 
 def _prices(path: Path | None) -> PriceTable:
     if path is None:
         return PriceTable()
-    try:
-        content: Any = yaml.safe_load(path.read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise click.UsageError(f"--prices {path}: {error}") from None
-    found = read_prices(content)
+    documents = read_documents(path)
+    if isinstance(documents, str):
+        raise click.UsageError(f"--prices {documents}")
+    if len(documents) != 1:
+        raise click.UsageError(f"--prices {path}: it has {len(documents)} documents, and must have one")
+    found = read_prices(documents[0])
     if isinstance(found, str):
         raise click.UsageError(f"--prices {path}: {found}")
     return found

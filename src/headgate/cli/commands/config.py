@@ -15,6 +15,7 @@ from headgate.cli.configuration.files import checked_own, kind_of, read_kueue, u
 from headgate.cli.configuration.kueue import KueueConfiguration
 from headgate.cli.configuration.types import Configuration, values_of
 from headgate.cli.options.config_text import ConfigProblem, decode_text
+from headgate.cli.options.input_files import read_input
 from headgate.cli.options.log_options import log_options
 from headgate.cli.options.suggestions import SuggestingGroup
 from headgate.cli.wiring.plugins import InstalledPlugins, find_plugins
@@ -83,10 +84,9 @@ def check(file: Path) -> None:
       printf 'apiVersion: kubescheduler.config.k8s.io/v1\\nkind: KubeSchedulerConfiguration\\n' |
         headgate config check -
     """
-    try:
-        text = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-    except OSError as error:
-        click.echo(f"headgate config check: {file}: {error.strerror}", err=True)
+    text = sys.stdin.buffer.read() if str(file) == "-" else read_input(file)
+    if isinstance(text, str):
+        click.echo(f"headgate config check: {text}", err=True)
         sys.exit(1)
     plugins = find_plugins()
     for problem in plugins.problems:

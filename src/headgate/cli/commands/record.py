@@ -80,9 +80,9 @@ def command(
         return
     if file is None:
         raise click.UsageError("name the FILE to write")
-    duration_s = read_seconds(duration) if duration else 0
-    if duration_s is None:
-        raise click.UsageError(f"--for {duration}: write a time such as 7d, 12h, 30m or 1d12h")
+    duration_s = read_seconds(duration) if duration else 0.0
+    if isinstance(duration_s, str):
+        raise click.UsageError(f"--for {duration_s}")
     rest_config = rest_config_or_exit("record", kubeconfig, context)
     try:
         writer = RecordingWriter(file, hashed=hash_names)
@@ -107,7 +107,7 @@ async def _record(
     resources: tuple[RecordedResource, ...],
     skipped: tuple[str, ...],
     hasher: NameHasher | None,
-    duration_s: int,
+    duration_s: float,
 ) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -135,7 +135,7 @@ async def _record(
     click.echo(f"{writer.path}: {_progress('recorded', recorder.status, writer, time.monotonic() - started_s, 0)}")
 
 
-def _progress(verb: str, status: RecorderStatus, writer: RecordingWriter, elapsed_s: float, duration_s: int) -> str:
+def _progress(verb: str, status: RecorderStatus, writer: RecordingWriter, elapsed_s: float, duration_s: float) -> str:
     parts = [
         f"{verb} for {human_duration(elapsed_s)}",
         f"{status.changes} changes, {status.deletions} deletions",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import math
 import signal
 import sys
 import time
@@ -15,14 +16,18 @@ import click
 import msgspec
 
 import headgate
+from headgate import schemas
 from headgate.capacity.names import QUEUES
 from headgate.cli.configuration.simulated import make_input
 from headgate.cli.options.data_folder import progress_line
+from headgate.cli.options.durations import read_seconds
 from headgate.cli.options.log_options import log_options
 from headgate.cli.options.parsed_text import ParsedText
 from headgate.cli.options.suggestions import SuggestingChoice
 from headgate.cli.wiring.scheduler import installed_plugins
 from headgate.cli.wiring.snapshot_files import read_documents
+from headgate.kube.api_resources import NODES
+from headgate.kube.schema import Schemas
 from headgate.kube.timestamps import human_duration
 from headgate.quota.kinds.names import LOCAL_QUEUES
 from headgate.recording.history import Source, ordered_changes, survey
@@ -31,14 +36,25 @@ from headgate.recording.io.store_file import read_store
 from headgate.scheduling.config.queue_profile import QUEUE_SCHEDULERS
 from headgate.simulate.comparison import verdict_text
 from headgate.simulate.experiment import ExperimentOutput, Progress, output_of, run_experiment
-from headgate.simulate.generator import PROFILES, generate
+from headgate.simulate.generator import MAX_JOBS, PROFILES, generate
 from headgate.simulate.job_objects import AdmissionRefused, Queueing
+from headgate.simulate.object_validation import ObjectValidation
 from headgate.simulate.recorded_cluster import RecordedCluster, read_recorded_cluster, without_bought_nodes
 from headgate.simulate.report import ReportHeader, report_html
+from headgate.simulate.settings import machine_nodes
 from headgate.simulate.simulation import JournalEntry, SimulationInput, SimulationStopped
 from headgate.simulate.snapshot import Snapshot, SnapshotError, read_snapshot
 from headgate.simulate.swf import SWFOptions, read_swf
-from headgate.simulate.trace import TraceError, TraceJob, read_trace, shaken, trace_lines
+from headgate.simulate.trace import (
+    MAX_LINE_BYTES,
+    MAX_TIME_S,
+    JobCheck,
+    TraceError,
+    TraceJob,
+    read_trace,
+    shaken,
+    trace_lines,
+)
 from headgate.simulate.variants import DEFAULT, ONLY, SimulationFile, VariantError, read_file, settings_of, snapshot_of
 
 _PROGRESS_S: Final = 1.0
@@ -46,18 +62,16 @@ _CHECKED_EACH: Final = 64
 _INTERRUPTED: Final = 130
 _GC_THRESHOLDS: Final = (20_000, 20, 20)
 """Objects of a simulation live long and have no reference cycles, as in ``headgate run``."""
-_UNITS_S: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 JobSource = Callable[[int], Iterable[TraceJob]]
 
 
-def _parse_duration(text: str) -> float | str:
-    """``30d``, ``12h``, ``90m`` or ``600s``."""
-    unit = _UNITS_S.get(text[-1:])
+def _parse_days(text: str) -> float | str:
     try:
-        value = float(text[:-1]) * unit if unit else -1.0
+        value = float(text)
     except ValueError:
-        value = -1.0
-    return value if value > 0 else f"{text!r} is not a duration: write 30d, 12h, 90m or 600s"
+        value = math.nan
+    limit = MAX_TIME_S / 86_400
+    return value if 0 < value <= limit else f"{text!r} is not a number of days: write one up to {limit:g}"
 
 
 @click.command(short_help="Run a trace of jobs through the engines on a virtual clock, and compare variants.")
@@ -93,8 +107,10 @@ def _parse_duration(text: str) -> float | str:
     type=SuggestingChoice(sorted(PROFILES)),
     help="Generate jobs like those of a known cluster.",
 )
-@click.option("--jobs", type=click.IntRange(min=1), help="How many jobs are generated.")
-@click.option("--days", type=click.FloatRange(min=0, min_open=True), help="Over how many days jobs are generated.")
+@click.option("--jobs", type=click.IntRange(1, MAX_JOBS), help="How many jobs are generated.")
+@click.option(
+    "--days", type=ParsedText("float", _parse_days), metavar="DAYS", help="Over how many days jobs are generated."
+)
 @click.option(
     "--variants",
     "file",
@@ -106,7 +122,7 @@ def _parse_duration(text: str) -> float | str:
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="How many seeds.")
 @click.option(
     "--until",
-    type=ParsedText("duration", _parse_duration),
+    type=ParsedText("duration", read_seconds),
     metavar="DURATION",
     help="Stop at this virtual time, such as 30d. [default: when all jobs have ended]",
 )
@@ -175,7 +191,9 @@ def command(
         --html report.html --json result.json
       headgate simulate --generate philly --jobs 500 --write-trace jobs.jsonl
     """
+    _refuse_equal_files({"--json": json_file, "--html": html_file, "--journal": journal, "--write-trace": write_trace})
     try:
+        validation = ObjectValidation(Schemas.load(schemas.read()))
         given_file = _read_simulation_file(file)
         recorded: RecordedCluster | None = None
         if recording is not None:
@@ -185,13 +203,13 @@ def command(
             recorded_jobs = recorded.jobs
             jobs_of, total = _shaken_source(lambda: recorded_jobs, seed), len(recorded_jobs)
         else:
-            jobs_of, total = _job_source(given_file, trace, swf, profile, jobs, days, seed)
+            jobs_of, total = _job_source(given_file, trace, swf, profile, jobs, days, seed, validation)
         if write_trace is not None:
             _write_lines(write_trace, trace_lines(jobs_of(seed)))
             return
-        snapshot = _read_snapshots(snapshots) if recorded is None else recorded.snapshot
+        snapshot = _read_snapshots(snapshots, validation) if recorded is None else recorded.snapshot
         kind = queueing or (_queueing(snapshot) if recorded is None else recorded.queueing)
-        inputs = _inputs(given_file, snapshot, kind, file.parent if file else Path(), until)
+        inputs = _inputs(given_file, snapshot, kind, file.parent if file else Path(), until, validation)
         seed_list = tuple(range(seed, seed + seeds))
         results = _run(inputs, seed_list, jobs_of, total, journal, _is_shown(progress))
     except (TraceError, SnapshotError, VariantError, AdmissionRefused, RecordingError) as problem:
@@ -225,6 +243,24 @@ def _exit(problem: str) -> NoReturn:
     sys.exit(1)
 
 
+def _refuse_equal_files(outputs: Mapping[str, Path | None]) -> None:
+    """Two outputs in one file would overwrite each other."""
+    seen: dict[object, str] = {}
+    for option, file in outputs.items():
+        if file is None or str(file) == "-":
+            continue
+        try:
+            status = file.stat()
+            identity: object = status.st_dev, status.st_ino
+        except OSError:
+            identity = file.resolve()
+        if file.is_char_device():  # /dev/null
+            continue
+        first = seen.setdefault(identity, option)
+        if first != option:
+            raise click.UsageError(f"{first} and {option} name the same file, {file}: choose two")
+
+
 def _command_text(options: Mapping[str, Any]) -> str:
     """The command, without the options that do not change the result."""
     words = ["headgate simulate"]
@@ -239,7 +275,8 @@ def _is_shown(progress: bool | None) -> bool:
 
 
 def _digest(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 # Input
@@ -259,7 +296,7 @@ def _read_simulation_file(file: Path | None) -> SimulationFile:
         raise VariantError(f"{file}: {error}") from error
 
 
-def _read_snapshots(files: Iterable[Path]) -> Snapshot:
+def _read_snapshots(files: Iterable[Path], validation: ObjectValidation) -> Snapshot:
     documents: list[Any] = []
     for each in files:
         found = read_documents(each)
@@ -268,7 +305,11 @@ def _read_snapshots(files: Iterable[Path]) -> Snapshot:
         documents += found
     if not documents:
         raise SnapshotError("--snapshot is required: a simulation needs queues")
-    return read_snapshot(documents)
+    found = read_snapshot(documents, validation.object_problem)
+    if found.unknown:
+        more = f", and {len(found.unknown) - 1} more" if len(found.unknown) > 1 else ""
+        click.echo(f"headgate simulate: unknown fields have no effect: {found.unknown[0]}{more}", err=True)
+    return found
 
 
 def _read_recording(path: Path, queueing: Queueing | None) -> RecordedCluster:
@@ -301,12 +342,22 @@ def _queueing(snapshot: Snapshot) -> Queueing:
 
 
 def _inputs(
-    file: SimulationFile, snapshot: Snapshot, queueing: Queueing, folder: Path, until_s: float | None
+    file: SimulationFile,
+    snapshot: Snapshot,
+    queueing: Queueing,
+    folder: Path,
+    until_s: float | None,
+    validation: ObjectValidation,
 ) -> dict[str, SimulationInput]:
     plugins = installed_plugins(lambda problem: click.echo(f"headgate simulate: {problem}", err=True))
     inputs: dict[str, SimulationInput] = {}
     for variant in file.variants or (ONLY,):
-        settings, changed = settings_of(file, variant), snapshot_of(snapshot, variant)
+        settings, changed = settings_of(file, variant), snapshot_of(snapshot, variant, validation.object_problem)
+        for node in machine_nodes(settings):
+            if problem := validation.object_problem(NODES, "Node", node).problem:
+                raise VariantError(
+                    f"variant {variant.name}: settings.autoscaler: {node['metadata']['name']}: {problem}"
+                )
         if snapshot.recorded_from_s is not None and settings.autoscaler is not None:
             changed = without_bought_nodes(changed)
         made = make_input(settings, changed, queueing, plugins, folder, until_s)
@@ -326,6 +377,7 @@ def _job_source(
     jobs: int | None,
     days: float | None,
     first_seed: int,
+    validation: ObjectValidation,
 ) -> tuple[JobSource, int]:
     """The jobs by seed, and their number. A trace is read once before the simulation, so that a wrong line is reported
     at once."""
@@ -339,24 +391,27 @@ def _job_source(
     if jobs is not None or days is not None:
         raise TraceError("--jobs and --days are for --generate")
 
-    def read(on_left_out: Callable[[str], None] = lambda text: None) -> Iterator[TraceJob]:
+    def read(
+        on_left_out: Callable[[str], None] = lambda text: None, check: JobCheck = lambda job: ""
+    ) -> Iterator[TraceJob]:
         source = trace or swf
         assert source is not None
-        with source.open("rb") as lines:
+        with source.open("rb") as opened:
+            lines = iter(lambda: opened.readline(2 * MAX_LINE_BYTES), b"")
             try:
                 if trace is not None:
-                    yield from read_trace(lines)
+                    yield from read_trace(lines, check)
                 else:
                     section = file.swf
                     options = SWFOptions(
                         section.queue, section.queues, section.per_processor, section.processors_per_pod
                     )
-                    yield from read_swf(lines, options, on_left_out)
+                    yield from read_swf(lines, options, on_left_out, check)
             except TraceError as error:
                 raise TraceError(f"{source}: {error}") from error
 
     left_out: list[str] = []
-    total = sum(1 for _ in read(left_out.append))
+    total = sum(1 for _ in read(left_out.append, validation.job_problem))
     if left_out:
         click.echo(f"headgate simulate: {len(left_out)} jobs are left out; the first: {left_out[0]}", err=True)
     return _shaken_source(read, first_seed), total

@@ -15,11 +15,12 @@ from typing import Any, Final, NoReturn, TypeVar
 import click
 import msgspec
 
-from headgate.cli.configuration.files import SchedulerSource, kind_of, read_bytes, read_kueue, read_own, unknown_kind
+from headgate.cli.configuration.files import SchedulerSource, kind_of, read_kueue, read_own, unknown_kind
 from headgate.cli.configuration.flags import option_defaults
 from headgate.cli.configuration.kueue import KueueConfiguration
 from headgate.cli.configuration.types import Configuration
 from headgate.cli.options.config_text import ConfigProblem, decode_text
+from headgate.cli.options.input_files import read_input
 from headgate.cli.wiring.plugins import find_plugins
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -112,7 +113,7 @@ def _use_kueue_file(context: click.Context, file: Path, text: bytes) -> None:
 
 
 def _text_of(context: click.Context, file: Path) -> bytes:
-    text = read_bytes(file)
+    text = read_input(file)
     if isinstance(text, str):
         click.echo(f"headgate {context.info_name}: {text}", err=True)
         sys.exit(1)

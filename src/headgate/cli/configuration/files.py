@@ -16,6 +16,7 @@ from headgate.cli.configuration.kueue import KueueConfiguration
 from headgate.cli.configuration.run_checks import run_problems
 from headgate.cli.configuration.types import API_VERSION, KIND, Configuration, Object
 from headgate.cli.options.config_text import ConfigProblem, decode_text, text_problems
+from headgate.cli.options.input_files import read_input
 from headgate.cli.options.job_options import read_kinds
 from headgate.cli.wiring.plugins import InstalledPlugins
 from headgate.cli.wiring.scheduler_config import (
@@ -80,19 +81,11 @@ class SchedulerSource(msgspec.Struct, frozen=True):
         if self.value is not None:
             read = read_object(self.value, plugins.registry, names)
             return [f"{self.file}: {each}" for each in read] if isinstance(read, list) else read
-        text = read_bytes(self.file)
+        text = read_input(self.file)
         if isinstance(text, str):
             return [text]
         parsed = read_configuration(text, plugins.registry, names)
         return [each.at(self.file) for each in parsed] if isinstance(parsed, list) else parsed
-
-
-def read_bytes(file: Path) -> bytes | str:
-    """The content, or why it cannot be read."""
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        return f"{file}: {error.strerror}"
 
 
 def read_own(text: bytes, file: Path, plugins: InstalledPlugins) -> Configuration | list[ConfigProblem]:
@@ -116,7 +109,7 @@ def checked_own(text: bytes, file: Path, plugins: InstalledPlugins) -> Configura
         ("metrics.certFile", read.metrics.cert_file),
         ("metrics.keyFile", read.metrics.key_file),
     ):
-        if named and isinstance(problem := read_bytes(file.parent / named), str):
+        if named and isinstance(problem := read_input(file.parent / named), str):
             errors.append(invalid(path, named, problem))
     return _problems(decode_text(text), text, errors) or read
 
@@ -154,7 +147,7 @@ def _validate_files(configuration: Configuration, folder: Path, plugins: Install
     """Errors of the files that the configuration names, at the field that names the file."""
     errors: FieldErrors = []
     for path, file in referenced_files(configuration, folder).items():
-        text = read_bytes(file)
+        text = read_input(file)
         if isinstance(text, str):
             problems = [text]
         elif path == "jobs.kindsFile":

@@ -15,11 +15,11 @@ import click
 import msgspec
 
 from headgate.cli.configuration import decoder
-from headgate.cli.configuration.files import read_bytes
 from headgate.cli.configuration.flags import FLAGS
 from headgate.cli.configuration.run_checks import OVERRIDING_ARGUMENTS, run_problems
 from headgate.cli.configuration.types import API_VERSION, KIND, Configuration
 from headgate.cli.options.config_text import ConfigProblem, decode_text, text_problems
+from headgate.cli.options.input_files import read_input
 from headgate.cli.wiring.plugins import find_plugins
 from headgate.install.options import GRACE_S, NAMESPACE, InstallOptions, read_values
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid
@@ -84,7 +84,7 @@ ALLOWED_VALUES: Final[Mapping[str, bool | str]] = {
 
 def read_values_file(file: Path, run: click.Command) -> InstallOptions | list[str]:
     """The options, or all errors of the file, one text for each. ``run``: the command ``headgate run``."""
-    text = read_bytes(file)
+    text = read_input(file)
     if isinstance(text, str):
         return [text]
     parsed = decode_text(text)

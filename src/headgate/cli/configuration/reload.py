@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from headgate.cli.configuration.config_options import OwnFile
-from headgate.cli.configuration.files import read_bytes, read_own, referenced_files
+from headgate.cli.configuration.files import read_own, referenced_files
 from headgate.cli.configuration.flags import RELOADED, changed_fields
 from headgate.cli.configuration.types import Configuration
+from headgate.cli.options.input_files import read_input
 from headgate.cli.wiring.plugins import InstalledPlugins
 
 _log: Final = logging.getLogger(__name__)
@@ -66,4 +67,4 @@ class ConfigReloader:
 
     def _read(self) -> dict[Path, bytes | str]:
         files = (self._file, *referenced_files(self._current, self._file.parent).values())
-        return {each: read_bytes(each) for each in files}
+        return {each: read_input(each) for each in files}

@@ -13,9 +13,10 @@ import msgspec
 from msgspec.structs import replace
 
 from headgate.admission.settings import AdmissionSettings
-from headgate.cli.configuration.files import SchedulerSource, kind_of, read_bytes, read_own
+from headgate.cli.configuration.files import SchedulerSource, kind_of, read_own
 from headgate.cli.configuration.types import values_of
 from headgate.cli.options.config_text import decode_text
+from headgate.cli.options.input_files import read_input
 from headgate.cli.wiring.plugins import InstalledPlugins
 from headgate.cli.wiring.scheduler import default_configuration
 from headgate.cli.wiring.simulation import SimulatedEngines
@@ -94,7 +95,7 @@ def _features(gates: dict[str, bool]) -> FeatureGates | str:
 def _read_file(
     file: Path, name: str, plugins: InstalledPlugins
 ) -> tuple[KubeSchedulerConfiguration, dict[str, bool], bool | None, tuple[str, ...]] | str:
-    text = read_bytes(file)
+    text = read_input(file)
     if isinstance(text, str):
         return text
     source, gates, gate_all, remarks = SchedulerSource(file), dict[str, bool](), None, tuple[str, ...]()

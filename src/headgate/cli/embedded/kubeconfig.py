@@ -10,6 +10,7 @@ from typing import Final
 import yaml
 
 from headgate.apiserver.io.certificate_files import FileProblem, make_private, read_file, write_file
+from headgate.kube.serializer.yaml_decoder import decode_yaml
 
 _log: Final = logging.getLogger(__name__)
 
@@ -52,8 +53,5 @@ def _read(path: Path) -> bytes | None:
 
 
 def _is_kubeconfig(data: bytes) -> bool:
-    try:
-        found = yaml.safe_load(data)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError):
-        return False
+    found = decode_yaml(data).value
     return isinstance(found, dict) and found.get("kind") == "Config"

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from headgate.cli.options.config_text import decode_text, text_problems
+from headgate.cli.options.input_files import read_input
 from headgate.cli.options.parsed_text import ParsedText
 from headgate.jobs.kinds.batch_job import BUILTIN_KINDS
 from headgate.jobs.kinds.custom import parse_kinds
@@ -74,7 +75,10 @@ class _KindsFile(click.Path):
         if isinstance(value, tuple):
             return value
         file = pathlib.Path(str(super().convert(value, param, ctx)))
-        read = read_kinds(file.read_bytes())
+        text = read_input(file)
+        if isinstance(text, str):
+            self.fail(text, param, ctx)
+        read = read_kinds(text)
         if isinstance(read, list):
             self.fail("\n".join(f"{file}: {each}" for each in read), param, ctx)
         return read

@@ -83,13 +83,13 @@ _FILE_PREFIX: Final = "file."
 """Settings of the configuration file have this prefix. Those of the command line override them."""
 
 
-def say(text: str) -> None:
+def say(text: str, *, err: bool = False) -> None:
     """Prints a line about the process itself (it starts, leads, stops) to standard output, at every level and in the
-    format of log lines."""
+    format of log lines. ``err``: to standard error, because standard output is for the result of the command."""
     handlers = logging.getLogger().handlers
     is_json = any(isinstance(each.formatter, JsonFormatter) for each in handlers)
     record = logging.LogRecord("headgate", logging.INFO, __file__, 0, text, (), None)
-    click.echo(JsonFormatter().format(record) if is_json else text)
+    click.echo(JsonFormatter().format(record) if is_json else text, err=err)
 
 
 def _remember(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:

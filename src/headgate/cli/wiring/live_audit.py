@@ -95,8 +95,8 @@ async def _watch(
             except OSError as error:
                 text = f"cannot listen on {options.metrics_listen}: {error.strerror or error}; check --metrics-listen"
                 exit_with_error("audit", text)
-            say(f"metrics: {url}")
-        say(f"headgate audits {rest_config.server}, and writes nothing")
+            say(f"metrics: {url}", err=options.is_json)
+        say(f"headgate audits {rest_config.server}, and writes nothing", err=options.is_json)
         if options.for_s:
             asyncio.get_running_loop().call_later(options.for_s, signals.requested.set)
         await history.run(signals.requested)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from headgate.cli.options.input_files import read_input
 from headgate.cli.wiring.plugins import Build, InstalledPlugins, find_plugins
 from headgate.cli.wiring.scheduler_config import read_configuration
 from headgate.jobs.names import MANAGED, POD_SET_LABEL, QUEUE_NAME
@@ -49,10 +50,9 @@ def default_configuration(names: Sequence[str], plugins: InstalledPlugins) -> Ku
 def configuration_of(file: Path, plugins: InstalledPlugins, names: Sequence[str]) -> KubeSchedulerConfiguration | str:
     """The configuration, or its errors as a text with one line for each. ``names``: the scheduler names for a file that
     contains none."""
-    try:
-        text = file.read_bytes()
-    except OSError as error:
-        return f"{file}: {error.strerror}"
+    text = read_input(file)
+    if isinstance(text, str):
+        return text
     parsed = read_configuration(text, plugins.registry, names)
     return parsed if isinstance(parsed, KubeSchedulerConfiguration) else "\n".join(each.at(file) for each in parsed)
 

@@ -45,9 +45,9 @@ def shadow_options(command: F) -> F:
 
     @functools.wraps(command)
     def wrapper(*, shadow: bool, duration: str, shadow_patience_s: float, **rest: Any) -> Any:
-        for_s = read_seconds(duration) if duration else 0
-        if for_s is None:
-            raise click.UsageError(f"--for {duration}: write a time such as 7d, 12h, 30m or 1d12h")
+        for_s = read_seconds(duration) if duration else 0.0
+        if isinstance(for_s, str):
+            raise click.UsageError(f"--for {for_s}")
         if for_s and not shadow:
             raise click.UsageError("--for is for --shadow: other components run until they are stopped")
         return command(shadow=ShadowOptions(shadow, for_s, shadow_patience_s), **rest)

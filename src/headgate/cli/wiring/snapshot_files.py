@@ -1,4 +1,8 @@
-"""Reads the objects of a snapshot from YAML and JSON files."""
+"""Reads the documents of YAML and JSON files that have objects or settings: snapshots, variants, prices, submissions.
+
+A file may have several documents. Scalars are resolved as the API server resolves them. Size, depth, number of values
+and growth by aliases are bounded, and a field that is in a map twice is an error.
+"""
 
 from __future__ import annotations
 
@@ -6,46 +10,44 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-import yaml
 
-_BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
+from headgate.cli.options.input_files import read_input
+from headgate.kube.serializer.json_decoder import exceeds_max_depth
+from headgate.kube.serializer.json_syntax import MAX_DEPTH
+from headgate.kube.serializer.yaml_decoder import decode_documents
 
-
-class _Loader(_BASE):  # type: ignore[misc]  # the class of the C library has no types
-    """YAML as Kubernetes reads it: times stay texts."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
-    for first, resolvers in _BASE.yaml_implicit_resolvers.items()
-}
+MAX_VALUES: Final = 10_000_000
+"""A dump of 10,000 nodes and 100,000 pods has fewer values in each of its files."""
 
 
 def read_documents(file: Path) -> list[Any] | str:
     """The documents of the file, or why it cannot be read."""
-    try:
-        text = file.read_bytes()
-    except OSError as error:
-        return f"{file}: {error.strerror}"
+    text = read_input(file)
+    if isinstance(text, str):
+        return text
     return parse_documents(text, str(file), is_json=file.suffix in (".json", ".jsonl"))
 
 
 def parse_documents(text: bytes, name: str, *, is_json: bool = False) -> list[Any] | str:
     """The documents of a text, or why it cannot be parsed. ``name``: of the file, in messages."""
     if is_json or text[:1] in (b"{", b"["):
-        try:
-            found = msgspec.json.decode(text)
-        except msgspec.DecodeError as error:
-            return f"{name}: {error}"
-        return found if isinstance(found, list) else [found]
+        found = _parse_json(text)
+        if not isinstance(found, str):
+            return found
+        if is_json:
+            return f"{name}: {found}"
+    documents = decode_documents(text, MAX_VALUES)
+    return f"{name}: {documents}" if isinstance(documents, str) else documents
+
+
+def _parse_json(text: bytes) -> list[Any] | str:
     try:
-        return list(yaml.load_all(text, Loader=_Loader))
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
-        return f"{name}{place}: {', '.join(filter(None, (error.context, error.problem)))}"
-    except yaml.reader.ReaderError as error:  # its text names no file
-        return f"{name}: character {error.character!r} at position {error.position}: {error.reason}"
-    except (yaml.YAMLError, ValueError) as error:
-        return f"{name}: {error}"
+        found = msgspec.json.decode(text)
+        is_deep = exceeds_max_depth(found)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return str(error)
+    except RecursionError:
+        is_deep = True
+    if is_deep:
+        return f"lists and objects are nested more than {MAX_DEPTH} levels deep"
+    return found if isinstance(found, list) else [found]

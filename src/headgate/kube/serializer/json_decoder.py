@@ -199,6 +199,19 @@ def _count_delimiters(text: bytes) -> int:
 def _check_depth(body: bytes, value: Any) -> ParsedBody:
     if body.count(b"{") + body.count(b"[") <= MAX_DEPTH:
         return ParsedBody(value)
+    too_deep = _below_max_depth(value)
+    if not too_deep:
+        return ParsedBody(value)
+    return ParsedBody(error=f"invalid character '{'{' if isinstance(too_deep[0], dict) else '['}' exceeded max depth")
+
+
+def exceeds_max_depth(value: Any) -> bool:
+    """Whether lists and objects are nested more deeply than ``MAX_DEPTH``."""
+    return bool(_below_max_depth(value))
+
+
+def _below_max_depth(value: Any) -> list[Any]:
+    """The lists and objects of the first level that is too deep."""
     level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(MAX_DEPTH):
         level = [
@@ -208,8 +221,8 @@ def _check_depth(body: bytes, value: Any) -> ParsedBody:
             if isinstance(inner, (dict, list))
         ]
         if not level:
-            return ParsedBody(value)
-    return ParsedBody(error=f"invalid character '{'{' if isinstance(level[0], dict) else '['}' exceeded max depth")
+            return []
+    return level
 
 
 def _decode_slowly(body: bytes, read_float: Callable[[str], float | int]) -> ParsedBody:

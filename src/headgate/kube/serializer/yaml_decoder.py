@@ -144,6 +144,32 @@ def decode_yaml(body: bytes, *, keys_override_merged: bool = False) -> ParsedBod
         return ParsedBody(error=str(problem), is_yaml=True)
 
 
+def decode_documents(body: bytes, max_values: int) -> list[Any] | str:
+    """The values of all documents, or an error with its line. A key that is in a map twice is an error. The map's own
+    keys take precedence over merged ones. ``max_values``: of all documents together."""
+    documents: list[Any] = []
+    builder, line, left = _Builder(True, max_values), 0, max_values
+    try:
+        for event in yaml.parse(body, Loader=yaml.CSafeLoader):
+            line = event.start_mark.line + 1 if event.start_mark is not None else line
+            if isinstance(event, yaml.DocumentStartEvent):
+                builder = _Builder(True, left)
+            elif isinstance(event, yaml.DocumentEndEvent):
+                if builder.repeated:
+                    return builder.repeated[0]
+                documents.append(builder.root)
+                left -= builder.nodes
+            else:
+                builder.add_event(event)
+    except yaml.reader.ReaderError as problem:
+        return str(problem.reason)
+    except yaml.MarkedYAMLError as problem:
+        return _with_line(problem)
+    except (_YAMLError, InvalidYamlScalar) as problem:
+        return f"line {line}: {problem}"
+    return documents
+
+
 class _YAMLError(Exception):
     """Raised and caught in this module."""
 
@@ -216,21 +242,24 @@ class _Node:
 
 
 class _Builder:
-    def __init__(self, keys_override_merged: bool = False) -> None:
+    """``nodes``: how many nodes were added."""
+
+    def __init__(self, keys_override_merged: bool = False, max_nodes: int = MAX_JSON_VALUES) -> None:
+        self._max_nodes = max_nodes
         self._keys_override_merged = keys_override_merged
         self.root: Any = None
         self.repeated: list[str] = []
         self._open: list[_Node] = []
         self._anchors: dict[str, tuple[Any, int, int] | None] = {}  # None while its value is still being read
-        self._nodes = 0
+        self.nodes = 0
         self._aliased = 0
 
     def add_event(self, event: yaml.Event) -> None:
         if not isinstance(event, (yaml.NodeEvent, yaml.CollectionEndEvent)):
             return
-        self._nodes += 1
-        if self._nodes > MAX_JSON_VALUES:
-            raise _YAMLError(f"document has more than {MAX_JSON_VALUES} nodes")
+        self.nodes += 1
+        if self.nodes > self._max_nodes:
+            raise _YAMLError(f"document has more than {self._max_nodes} nodes")
         line = event.start_mark.line if event.start_mark is not None else 0
         match event:
             case yaml.AliasEvent():
