@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Any, Final
 
 from headgate.audit.auditor import Auditor, AuditSettings
 from headgate.audit.findings import RULES, Finding
@@ -80,6 +80,33 @@ class LiveAudit:
         yield f"bought and never used: {totals.unused}, {money(totals.unused_cost)}"
         yield f"machines missed: {totals.missed_hours:.1f} h"
         yield f"quota held in vain: {money(sum(totals.quota_costs.values()))}"
+
+    def sums(self) -> dict[str, Any]:
+        """What is printed at the end with ``-o json``: the number of findings by rule, and the bill."""
+        metrics, totals = self.metrics, self.metrics.totals
+        broken, perhaps = (
+            {rule: metrics.findings[rule, certain] for rule in RULES if metrics.findings[rule, certain]}
+            for certain in (True, False)
+        )
+        return {
+            "states": metrics.changes,
+            "gaps": metrics.gaps,
+            "broken": broken,
+            "perhapsBroken": perhaps,
+            "bill": {
+                "currency": self._currency,
+                "machineHours": totals.machine_hours,
+                "machineCost": totals.machine_cost,
+                "idleHours": totals.idle_hours,
+                "idleCost": totals.idle_cost,
+                "wasted": totals.wasted,
+                "wastedCost": totals.wasted_cost,
+                "unused": totals.unused,
+                "unusedCost": totals.unused_cost,
+                "missedHours": totals.missed_hours,
+                "quotaCost": sum(totals.quota_costs.values()),
+            },
+        }
 
 
 def finding_line(finding: Finding) -> str:

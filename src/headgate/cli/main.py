@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import platform
 import sys
-from typing import Final, TextIO, cast
+from typing import Any, Final, TextIO, cast
 
 import click
 
@@ -14,6 +14,7 @@ from headgate.cli.options.log_options import log_options, set_up_from
 from headgate.cli.options.suggestions import SuggestingGroup
 from headgate.cli.options.terminal_text import PrintableStream
 
+INTERRUPTED: Final = 130
 _COMMANDS: Final = {
     name: f"headgate.cli.commands.{name.replace('-', '_')}"
     for name in (
@@ -47,6 +48,14 @@ class _LazyGroup(SuggestingGroup):
             return super().get_command(ctx, cmd_name)
         command = importlib.import_module(_COMMANDS[cmd_name]).command
         return command if isinstance(command, click.Command) else None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Ctrl-C that a command does not handle itself ends it with 130, as a shell reports it."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo(f"headgate {ctx.invoked_subcommand or ''}".rstrip() + ": interrupted", err=True)
+            sys.exit(INTERRUPTED)
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -30,6 +30,7 @@ from headgate.client.io.informer import Informer, InformerEvent, ListSynced, Obj
 from headgate.client.io.redelivery import Redelivery
 from headgate.client.io.time_slice import yield_if_slice_spent
 from headgate.client.io.writer import Writer
+from headgate.client.permissions import is_missing_right
 from headgate.controllers.framework import effects
 from headgate.controllers.framework.discovery import DiscoveredKinds
 from headgate.controllers.framework.effects import (
@@ -164,6 +165,7 @@ class ControllerManager:
         self._events = EventRecorder(
             writer, max_events=_MAX_PENDING_EVENTS, workers=_EVENT_WRITERS, before_write=self._wait_until_idle
         )
+        self._reported_rights: Final[set[str]] = set()
         self._kinds_changed = asyncio.Event()
         self._discovery_backoff = Backoff(_DISCOVERY_RETRY_S)
         self._unreached: Final[set[QueueItem]] = set()  # keys that failed while connections were refused
@@ -316,8 +318,17 @@ class ControllerManager:
             query={"fieldSelector": selector} if selector else {},
             fields=informer.fields,
             not_found=lambda problem: self._handle_not_served(informer, problem),
-            report=lambda problem: _log.warning("controllers: %s", problem),
+            report=self._report,
         )
+
+    def _report(self, problem: str) -> None:
+        """Logs a problem of a watch. A missing right stays missing until an administrator grants it, so it is logged
+        once, and not at each retry."""
+        if is_missing_right(problem):
+            if problem in self._reported_rights:
+                return
+            self._reported_rights.add(problem)
+        _log.warning("controllers: %s", problem)
 
     def _handle_not_served(self, informer: _SharedInformer, problem: str) -> None:
         """A kind whose definition was deleted returns 404 until discovery is read again, which stops its watch. Only a

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from headgate.kube.metrics import MetricFamily, Sample, exposition_text
@@ -68,8 +68,8 @@ class ShadowTally:
         for verb, count in sorted(self.refused_writes.items()) or [("any", 0)]:
             yield Sample(REFUSED, (("verb", verb),), count)
 
-    def summary(self, elapsed_s: float) -> list[str]:
-        """The table that is printed at the end."""
+    def summary(self, elapsed_s: float, missing_rights: Sequence[str] = ()) -> list[str]:
+        """The table that is printed at the end. ``missing_rights``: the messages of the API server."""
         lines = [f"shadow mode: compared {self.total()} decisions in {human_duration(elapsed_s)}"]
         rows = [("component", "decision", "outcome", "count")]
         for outcome in OUTCOMES:
@@ -83,6 +83,9 @@ class ShadowTally:
         if differing:
             lines.append(f"the last {min(_SHOWN, len(self.differences))} of {differing} differences:")
             lines += [f"  {difference_line(each)}" for each in list(self.differences)[-_SHOWN:]]
+        if missing_rights:
+            lines.append(f"missing rights: {len(missing_rights)}; what they hide was not compared")
+            lines += [f"  {each}" for each in missing_rights]
         refused = sum(self.refused_writes.values())
         lines.append(f"refused writes: {refused}" + (", which is a defect: report it" if refused else ""))
         return [line.rstrip() for line in lines]

@@ -140,4 +140,3 @@ def _custom_kinds() -> dict[tuple[str, str], _CustomKind]:
 
 def _api_version(resource: APIResource) -> str:
     return f"{resource.group}/{resource.version}" if resource.group else resource.version
-

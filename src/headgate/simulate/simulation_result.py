@@ -12,10 +12,14 @@ from typing import Final, Literal
 
 import msgspec
 
+from headgate.kube.pod_resources import is_huge_page
+from headgate.kube.resource_amounts import CPU, EPHEMERAL_STORAGE, MEMORY
 from headgate.simulate.measurements import JobTimes, Measurements
 from headgate.simulate.statistics import Percentiles, jain, nearest_rank, percentiles
 
 _HOUR_S: Final = 3600.0
+_MILLI: Final = 1000
+_IN_BYTES: Final = frozenset({MEMORY, EPHEMERAL_STORAGE})
 _CURVE_POINTS: Final = 200
 
 
@@ -44,8 +48,10 @@ class PodCounts(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ResourceUse(msgspec.Struct, frozen=True, rename="camel"):
-    """``utilisation``: allocated amount times time, divided by capacity times time, until the last submission."""
+    """``utilisation``: allocated amount times time, divided by capacity times time, until the last submission.
+    ``unit``: of both sums, such as ``cpu-hours``; ``byte-hours`` of memory and storage."""
 
+    unit: str
     utilisation: float
     allocated_hours: float
     capacity_hours: float
@@ -123,7 +129,7 @@ def result_of(measured: Measurements, weights: Mapping[str, float], problems: It
         completion=_grouped(times, lambda each: each.completions),
         slowdown=slowdown,
         use={
-            name: _use(measured.allocated_until_last_arrival[index], measured.capacity_until_last_arrival[index])
+            name: _use(name, measured.allocated_until_last_arrival[index], measured.capacity_until_last_arrival[index])
             for index, name in enumerate(measured.resources)
         },
         machines=_machines(measured),
@@ -154,11 +160,13 @@ def _grouped(times: Mapping[tuple[str, str], JobTimes], part: Callable[[JobTimes
     )
 
 
-def _use(allocated: float, capacity: float) -> ResourceUse:
+def _use(resource: str, allocated: float, capacity: float) -> ResourceUse:
+    unit_s = _HOUR_S * (_MILLI if resource == CPU else 1)
     return ResourceUse(
+        f"{'byte' if resource in _IN_BYTES or is_huge_page(resource) else resource}-hours",
         round(allocated / capacity, 6) if capacity else 0.0,
-        round(allocated / _HOUR_S, 3),
-        round(capacity / _HOUR_S, 3),
+        round(allocated / unit_s, 3),
+        round(capacity / unit_s, 3),
     )
 
 

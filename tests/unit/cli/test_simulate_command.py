@@ -201,3 +201,64 @@ def test_progress_says_how_long_it_will_take(folder: Path, monkeypatch: pytest.M
     result = run("--snapshot", "cluster.yaml", "--trace", "jobs.jsonl", "--progress")
     assert "simulation, seed 0: 2 of 3 jobs, virtual time" in result.output
     assert "time left" in result.output
+
+
+def test_two_outputs_in_one_file_are_refused(folder: Path) -> None:
+    (folder / "link").symlink_to("one")
+    (folder / "old").write_text("")
+    os.link(folder / "old", folder / "same")
+    for first, second in (("one", "one"), ("one", "./one"), ("one", "link"), ("old", "same")):
+        result = run("--snapshot", "cluster.yaml", "--trace", "jobs.jsonl", "--json", first, "--html", second)
+        assert result.exit_code == 2
+        assert "--json and --html name the same file" in " ".join(result.output.split())
+    result = run("--snapshot", "cluster.yaml", "--trace", "jobs.jsonl", "--json", "/dev/null", "--html", "/dev/null")
+    assert result.exit_code == 0, result.output
+
+
+def test_uses_have_units(folder: Path) -> None:
+    result = run("--snapshot", "cluster.yaml", "--trace", "jobs.jsonl", "--json", "-")
+    uses = json.loads(result.output)["variants"][0]["results"][0]["use"]
+    assert (uses["cpu"]["unit"], uses["memory"]["unit"]) == ("cpu-hours", "byte-hours")
+    assert uses["cpu"]["allocatedHours"] == pytest.approx(2 * 2 * 20 / 3600, rel=0.3)
+    assert 0 < uses["cpu"]["allocatedHours"] <= uses["cpu"]["capacityHours"]
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"", "is empty"),
+        (b"h", "ends within the first line of a recording"),
+        (b"headgate recording 1", "ends within the first line of a recording"),
+        (b"headgate recording 9\n", "of another version of Headgate, or its first line is damaged"),
+        (b"\x00\x01\x02" * 100, "is neither a recording (headgate record) nor the database of a store"),
+        (b"x", "is neither a recording"),
+    ],
+)
+@pytest.mark.parametrize("command", ["simulate", "audit"])
+def test_a_file_that_is_no_recording_is_named_as_what_it_is(
+    folder: Path, command: str, content: bytes, text: str
+) -> None:
+    (folder / "r.hgr").write_bytes(content)
+    words = ["simulate", "--recording", "r.hgr"] if command == "simulate" else ["audit", "r.hgr"]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == (1 if command == "simulate" else 2)
+    assert f"headgate {command}: r.hgr" in result.output
+    assert text in result.output
+
+
+def test_an_audit_of_a_recording_refuses_skip() -> None:
+    result = CliRunner().invoke(main, ["audit", str(REPOSITORY / "examples/bill/morning.hgr"), "--skip", "pods"])
+    assert result.exit_code == 2
+    assert "--skip is for a live cluster" in result.output
+
+
+def test_a_pod_of_the_snapshot_and_a_job_cannot_have_one_name(folder: Path) -> None:
+    pod = {
+        "kind": "Pod",
+        "metadata": {"name": "job-1"},
+        "spec": {"nodeName": "node-0", "containers": [{"name": "c", "image": "i"}]},
+    }
+    write(folder / "pod.yaml", pod)
+    result = run("--snapshot", "cluster.yaml", "--snapshot", "pod.yaml", "--trace", "jobs.jsonl")
+    assert result.exit_code == 1
+    assert "job job-1: a Pod default/job-1 exists already" in result.output

@@ -58,3 +58,12 @@ def test_only_the_latest_differences_are_kept() -> None:
     assert len(tally.differences) == MAX_DIFFERENCES
     assert tally.differences[-1].name == f"w{MAX_DIFFERENCES + 4}"
     assert tally.total("only_other") == MAX_DIFFERENCES + 5
+
+
+def test_missing_rights_are_in_the_summary() -> None:
+    lines = ShadowTally().summary(1, ["pods is forbidden"])
+    assert lines[-3:] == [
+        "missing rights: 1; what they hide was not compared",
+        "  pods is forbidden",
+        "refused writes: 0",
+    ]

@@ -29,7 +29,7 @@ from headgate.http.transport import Unreachable
 from headgate.recording.changes import HistoryEvent
 from headgate.recording.history import Survey, ordered_changes, survey
 from headgate.recording.io.discovery import MissingRights, list_cluster
-from headgate.recording.io.recording_file import RecordingError, RecordingReader, is_recording
+from headgate.recording.io.recording_file import RecordingError, RecordingReader, file_problem, is_recording
 from headgate.recording.io.store_file import read_store
 from headgate.recording.resources import BY_NAME, RECORDED
 from headgate.scheduling.config.queue_profile import QUEUE_SCHEDULERS
@@ -196,6 +196,8 @@ def _audit_cluster(rest_config: RESTConfig, skipped: Iterable[str], settings: Au
 def _audit_file(path: Path, settings: AuditSettings) -> _Outcome:
     damage = ""
     try:
+        if problem := file_problem(path):
+            _fail(problem)
         if path.is_file() and is_recording(path):
             reader = RecordingReader(path)
             found = survey(reader.events)
@@ -209,8 +211,8 @@ def _audit_file(path: Path, settings: AuditSettings) -> _Outcome:
             result = audit(ordered_changes(lambda: events, found), settings, found.to_s)
         else:
             _fail(f"{path} does not exist: name a recording, a data folder or a backup")
-    except (RecordingError, OSError) as problem:
-        _fail(str(problem))
+    except (RecordingError, OSError) as error:
+        _fail(str(error))
     return _Outcome(result, found, damage)
 
 

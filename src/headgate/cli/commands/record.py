@@ -20,13 +20,16 @@ from headgate.cli.options.suggestions import SuggestingChoice
 from headgate.cli.options.yaml_output import dump_all
 from headgate.client.kubeconfig import RESTConfig
 from headgate.http.transport import Unreachable
-from headgate.kube.timestamps import human_duration
+from headgate.kube.timestamps import format_time, human_duration
 from headgate.recording.io.discovery import MissingRights
 from headgate.recording.io.recorder import ClusterRecorder, RecorderStatus
 from headgate.recording.io.recording_file import RecordingError, RecordingWriter, name_key
 from headgate.recording.name_hashing import NameHasher
 from headgate.recording.resources import BY_NAME, RECORDED, RecordedResource, read_role
+from headgate.recording.watch_log import shown
 
+PROGRESS_S: Final = 300.0
+"""How often a progress line is printed if standard error is no terminal."""
 _RIGHTS_HINT: Final = "`headgate record --rights` prints a ClusterRole with all of them; --skip leaves a resource out"
 
 
@@ -116,16 +119,21 @@ async def _record(
     if duration_s:
         loop.call_later(duration_s, stop.set)
     started_s = time.monotonic()
-    shown = False
+    next_line_s: float | None = None
 
     def show(status: RecorderStatus) -> None:
-        nonlocal shown
-        line = _progress("recording", status, writer, time.monotonic() - started_s, duration_s)
-        if sys.stderr.isatty():
+        nonlocal next_line_s
+        now_s, is_terminal = time.monotonic(), sys.stderr.isatty()
+        line = _progress("recording", status, writer, now_s - started_s, duration_s)
+        for each in status.watches.take_lines():
+            click.echo(f"\r\x1b[K{each}" if is_terminal else f"{_clock()} {each}", err=True)
+        if is_terminal:
             click.echo(f"\r\x1b[K{line}", nl=False, err=True)
-        elif not shown and status.synced + status.absent == len(resources):
+        elif now_s >= (next_line_s or 0.0) and (
+            next_line_s is not None or status.synced + status.absent == len(resources)
+        ):
             click.echo(line, err=True)
-            shown = True
+            next_line_s = now_s + PROGRESS_S
 
     async with connect_component(rest_config) as transport:
         recorder = ClusterRecorder(transport, writer, resources, skipped=skipped, hasher=hasher)
@@ -133,6 +141,10 @@ async def _record(
     if sys.stderr.isatty():
         click.echo("", err=True)
     click.echo(f"{writer.path}: {_progress('recorded', recorder.status, writer, time.monotonic() - started_s, 0)}")
+
+
+def _clock() -> str:
+    return format_time(time.time())
 
 
 def _progress(verb: str, status: RecorderStatus, writer: RecordingWriter, elapsed_s: float, duration_s: float) -> str:
@@ -143,6 +155,7 @@ def _progress(verb: str, status: RecorderStatus, writer: RecordingWriter, elapse
         *([f"{status.absent} not served"] if status.absent else []),
         size(writer.size_bytes),
         *([f"{human_duration(max(duration_s - elapsed_s, 0))} left"] if duration_s else []),
+        *([f"not watched: {shown(status.watches.lost)}"] if status.watches.lost else []),
         *([f"last problem: {status.problem}"] if status.problem else []),
     ]
     return ", ".join(parts)

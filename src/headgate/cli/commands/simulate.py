@@ -31,7 +31,7 @@ from headgate.kube.schema import Schemas
 from headgate.kube.timestamps import human_duration
 from headgate.quota.kinds.names import LOCAL_QUEUES
 from headgate.recording.history import Source, ordered_changes, survey
-from headgate.recording.io.recording_file import RecordingError, RecordingReader, is_recording
+from headgate.recording.io.recording_file import RecordingError, RecordingReader, file_problem, is_recording
 from headgate.recording.io.store_file import read_store
 from headgate.scheduling.config.queue_profile import QUEUE_SCHEDULERS
 from headgate.simulate.comparison import verdict_text
@@ -314,6 +314,8 @@ def _read_snapshots(files: Iterable[Path], validation: ObjectValidation) -> Snap
 
 def _read_recording(path: Path, queueing: Queueing | None) -> RecordedCluster:
     """It raises ``RecordingError`` and ``SnapshotError``."""
+    if problem := file_problem(path):
+        raise RecordingError(problem)
     if path.is_file() and is_recording(path):
         reader = RecordingReader(path)
         recorded = _read_source(reader.events, queueing)
@@ -508,9 +510,17 @@ class _ProgressLine:
 
 
 def _write_lines(file: Path, lines: Iterable[bytes]) -> None:
+    """A file gets its content as a whole, or not at all."""
+    partial = file if file.exists() and not file.is_file() else file.with_name(f"{file.name}.part")
     try:
-        with file.open("wb") as opened:
-            opened.writelines(lines)
+        try:
+            with partial.open("wb") as opened:
+                opened.writelines(lines)
+            if partial != file:
+                partial.replace(file)
+        finally:
+            if partial != file:
+                partial.unlink(missing_ok=True)
     except OSError as error:
         _exit(f"{file}: {error.strerror}")
 

@@ -22,6 +22,7 @@ from headgate.cli.wiring.shutdown import ShutdownSignals
 from headgate.client.io.read_only_transport import ReadOnlyTransport
 from headgate.client.kubeconfig import RESTConfig
 from headgate.http.transport import Unreachable
+from headgate.kube.timestamps import format_time
 from headgate.recording.io.discovery import MissingRights
 from headgate.recording.io.live_history import LiveHistory
 from headgate.recording.resources import RecordedResource
@@ -78,6 +79,8 @@ async def _watch(
         nonlocal ticked_s
         ticked_s = time.monotonic()
         audit.tick(at_s, history.order.gaps)
+        for line in history.status.watches.take_lines():
+            click.echo(f"{format_time(time.time())} {line}", err=True)
 
     def problem() -> str:
         late_s = time.monotonic() - ticked_s
@@ -100,7 +103,9 @@ async def _watch(
         if options.for_s:
             asyncio.get_running_loop().call_later(options.for_s, signals.requested.set)
         await history.run(signals.requested)
-    if not options.is_json:
+    if options.is_json:
+        click.echo(msgspec.json.encode({"summary": audit.sums()}).decode())
+    else:
         click.echo("\n".join(audit.summary()))
     return _BROKEN if audit.has_certain or (options.is_strict and audit.has_findings) else 0
 

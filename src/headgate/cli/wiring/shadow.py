@@ -25,6 +25,7 @@ from headgate.cli.wiring.metrics import ProcessMetrics
 from headgate.cli.wiring.run_options import RunOptions, ShadowOptions, listen_problem, serve_metrics
 from headgate.cli.wiring.shutdown import ShutdownSignals
 from headgate.client.io.read_only_transport import ReadOnlyTransport
+from headgate.client.io.rights_transport import RightsTransport
 from headgate.kube.timestamps import parse_duration
 from headgate.runtime.preflight import check_kueue_kinds, check_scheduling_gates
 from headgate.runtime.shadow import ShadowFactory, run_shadows
@@ -93,11 +94,13 @@ def shadow_problem(components: Collection[str], *, dry_run: bool) -> str:
 
 async def run_shadow(options: RunOptions) -> str:
     """Compares decisions until SIGINT, SIGTERM or the end of its time, and prints the summary. Returns why it could not
-    start, or an empty text. No owner of the work is looked for: the other system is meant to be there."""
+    start or could not read everything, or an empty text. No owner of the work is looked for: the other system is meant
+    to be there."""
     signals, tally, metrics = ShutdownSignals(0.0), ShadowTally(), ProcessMetrics()
     async with contextlib.AsyncExitStack() as stack:
         connected = await stack.enter_async_context(connect_component(options.rest_config))
-        transport = ReadOnlyTransport(connected, tally.refused_writes)
+        rights = RightsTransport(connected)
+        transport = ReadOnlyTransport(rights, tally.refused_writes)
         if problem := await perform(transport, check_scheduling_gates()):
             return problem
         metrics.health_registry.add_metrics_page(tally.page)
@@ -123,10 +126,13 @@ async def run_shadow(options: RunOptions) -> str:
         for task in (running, stopping):
             task.cancel()
         await asyncio.wait([running, stopping])
-        for line in tally.summary(time.monotonic() - began_s):
+        missing = sorted(set(rights.missing.values()))
+        for line in tally.summary(time.monotonic() - began_s, missing):
             click.echo(line)
     say("stopped")
-    return ""
+    if not missing:
+        return ""
+    return f"{len(missing)} rights are missing (see above): what they hide was not compared"
 
 
 def _factories(options: RunOptions) -> list[ShadowFactory]:

@@ -9,7 +9,7 @@ is delivered twice, nor after a newer one. ``client/known_objects.py`` keeps the
 ``fields``: the fields to deliver; empty for whole objects. ``may_be_absent``: if the kind is not served, an empty list
 is delivered and ``absent`` is called; both again each time the kind is no longer served. ``not_found`` is called for a
 404 in place of ``report``. ``listing`` is called when a list begins: until ``ListSynced``, the delivered states may
-leave out others that the object had before.
+leave out others that the object had before. ``watching`` is called when the server has accepted a watch.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ class Informer:
         not_found: Callable[[str], None] | None = None,
         report: Callable[[str], None] = lambda problem: None,
         listing: Callable[[], None] = lambda: None,
+        watching: Callable[[], None] = lambda: None,
     ) -> None:
         self._transport = transport
         self._path = path
@@ -92,6 +93,7 @@ class Informer:
         self._report = report
         self._not_found = not_found or report
         self._listing = listing
+        self._watching = watching
         self._backoff = APIServerBackoff()
         self._problem = ""  # the last problem
         self._problem_count = 0  # how often in a row
@@ -243,6 +245,7 @@ class Informer:
         response = await self._transport.stream(request, idle_s=_IDLE_S)
         if isinstance(response, HTTPResponse):
             raise refusal(self._path, response)
+        self._watching()
         try:
             return await self._read_events(response)
         finally:

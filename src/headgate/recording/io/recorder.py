@@ -36,6 +36,7 @@ from headgate.recording.name_hashing import NameHasher
 from headgate.recording.pruning import prune
 from headgate.recording.records import Record, RecordTable
 from headgate.recording.resources import RecordedResource
+from headgate.recording.watch_log import WatchLog
 
 FLUSH_S: Final = 2.0
 _MAX_PENDING: Final = 5000
@@ -52,6 +53,7 @@ class RecorderStatus(msgspec.Struct):
     absent: int = 0
     synced: int = 0
     problem: str = ""
+    watches: WatchLog = msgspec.field(default_factory=WatchLog)
 
 
 class RecordSink(Protocol):
@@ -144,7 +146,11 @@ class _ResourceRecorder:
 
     def report(self, text: str) -> None:
         self._status.problem = text
+        self._status.watches.lose(self._name, text, self._now_s())
         self._writer.add([self._writer.table.record_notice(WatchProblem(self._now_s(), self._name, text))])
+
+    def watching(self) -> None:
+        self._status.watches.regain(self._name, self._now_s())
 
     def _hashed(self, name: str) -> str:
         return name if self._hasher is None else self._hasher.name(name)
@@ -255,6 +261,7 @@ class ClusterRecorder:
             absent=recorder.absent,
             report=recorder.report,
             listing=lambda: self._begin_list(recorded.name, recorder),
+            watching=recorder.watching,
         )
         await informer.run()
 

@@ -20,6 +20,8 @@ from headgate.recording.records import InvalidRecord, Record, RecordTable, decod
 
 _PIECE: Final = 1 << 20
 _KEY_BYTES: Final = 32
+_MAGIC_WORDS: Final = MAGIC.split(b" ")[0] + b" "
+_DATABASE_MAGIC: Final = b"SQLite format 3\0"
 
 
 class RecordingError(Exception):
@@ -71,6 +73,30 @@ def is_recording(path: Path) -> bool:
     """Whether the file begins as a recording does."""
     with path.open("rb") as file:
         return file.read(len(MAGIC)) == MAGIC
+
+
+def file_problem(path: Path) -> str:
+    """Why a file is neither a whole recording nor the database of a store; empty if it may be one of them, or a
+    folder. It raises ``RecordingError``."""
+    if not path.is_file():
+        return ""
+    try:
+        with path.open("rb") as file:
+            begin = file.read(len(MAGIC))
+    except OSError as error:
+        raise RecordingError(f"{path} cannot be read: {error.strerror}") from error
+    if begin == MAGIC or begin.startswith(_DATABASE_MAGIC):
+        return ""
+    if not begin:
+        return f"{path} is empty: `headgate record {path}` begins a recording in it"
+    if MAGIC.startswith(begin):
+        return (
+            f"{path} ends within the first line of a recording, so it has no changes: `headgate record {path}` "
+            "writes the line again and continues"
+        )
+    if begin.startswith(_MAGIC_WORDS):
+        return f"{path} is a recording of another version of Headgate, or its first line is damaged"
+    return f"{path} is neither a recording (headgate record) nor the database of a store (headgate up, headgate backup)"
 
 
 class RecordingWriter:

@@ -239,6 +239,8 @@ def _check_or_create_schema(connection: sqlite3.Connection, path: Path, new_head
         raise StoreError(f"{path} {problem}")
     if application_id == 0:
         if new_head is None:
+            if has_content(path):
+                raise StoreError(f"{path} is too short to be a Headgate store; restore it from a backup")
             raise StoreError(f"{path} is empty")
         connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
