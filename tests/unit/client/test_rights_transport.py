@@ -25,7 +25,8 @@ class Server:
         return HTTPResponse(self.status, {}, json.dumps(body).encode())
 
     async def _lines(self) -> AsyncGenerator[bytes, None]:
-        for line in ():
+        lines: tuple[bytes, ...] = ()
+        for line in lines:
             yield line
 
 

@@ -26,7 +26,6 @@ from headgate.recording.io.recorder import ClusterRecorder, RecorderStatus
 from headgate.recording.io.recording_file import RecordingError, RecordingWriter, name_key
 from headgate.recording.name_hashing import NameHasher
 from headgate.recording.resources import BY_NAME, RECORDED, RecordedResource, read_role
-from headgate.recording.watch_log import shown
 
 PROGRESS_S: Final = 300.0
 """How often a progress line is printed if standard error is no terminal."""
@@ -155,7 +154,7 @@ def _progress(verb: str, status: RecorderStatus, writer: RecordingWriter, elapse
         *([f"{status.absent} not served"] if status.absent else []),
         size(writer.size_bytes),
         *([f"{human_duration(max(duration_s - elapsed_s, 0))} left"] if duration_s else []),
-        *([f"not watched: {shown(status.watches.lost)}"] if status.watches.lost else []),
+        *([f"not watched: {status.watches.lost_names()}"] if status.watches.lost else []),
         *([f"last problem: {status.problem}"] if status.problem else []),
     ]
     return ", ".join(parts)

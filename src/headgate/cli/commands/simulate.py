@@ -305,11 +305,11 @@ def _read_snapshots(files: Iterable[Path], validation: ObjectValidation) -> Snap
         documents += found
     if not documents:
         raise SnapshotError("--snapshot is required: a simulation needs queues")
-    found = read_snapshot(documents, validation.object_problem)
-    if found.unknown:
-        more = f", and {len(found.unknown) - 1} more" if len(found.unknown) > 1 else ""
-        click.echo(f"headgate simulate: unknown fields have no effect: {found.unknown[0]}{more}", err=True)
-    return found
+    snapshot = read_snapshot(documents, validation.object_problem)
+    if snapshot.unknown:
+        more = f", and {len(snapshot.unknown) - 1} more" if len(snapshot.unknown) > 1 else ""
+        click.echo(f"headgate simulate: unknown fields have no effect: {snapshot.unknown[0]}{more}", err=True)
+    return snapshot
 
 
 def _read_recording(path: Path, queueing: Queueing | None) -> RecordedCluster:
