@@ -19,20 +19,8 @@ _COMMANDS: Final = {
     name: f"headgate.cli.commands.{name.replace('-', '_')}"
     for name in (
         *("annotations", "audit", "backup", "check", "completion", "config", "dashboard", "demo", "doctor", "down"),
-        *(
-            "explain",
-            "gates",
-            "history",
-            "hold",
-            "install",
-            "install-crds",
-            "load",
-            "nodes",
-            "queues",
-            "record",
-            "restore",
-        ),
-        *("resume", "run", "simulate", "uninstall", "up", "wait", "workloads"),
+        *("explain", "gates", "history", "hold", "install", "install-crds", "load", "nodes", "queues", "record"),
+        *("restore", "resume", "run", "simulate", "uninstall", "up", "wait", "workloads"),
     )
 }
 
