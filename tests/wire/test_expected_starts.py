@@ -217,7 +217,11 @@ def an_owner(kind: str, count: int, queue: str = "free") -> dict[str, Any]:
     template = a_pod("template", cpu=1, queue=queue)
     metadata = {"labels": {"app": "a"}, "annotations": {QUEUE_NAME: queue, OPT_IN: "true"}}
     spec = {**template["spec"], "restartPolicy": "Never" if kind == "Job" else "Always"}
-    found = {"kind": kind, "metadata": {"name": "d"}, "spec": {"template": {"metadata": metadata, "spec": spec}}}
+    found: dict[str, Any] = {
+        "kind": kind,
+        "metadata": {"name": "d"},
+        "spec": {"template": {"metadata": metadata, "spec": spec}},
+    }
     if kind == "Job":
         return {
             "apiVersion": "batch/v1",

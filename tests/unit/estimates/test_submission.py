@@ -143,7 +143,7 @@ def test_an_owner_makes_pods_of_its_template() -> None:
 
 
 def test_pods_of_an_owner_are_in_line_in_the_order_of_their_numbers() -> None:
-    owner = {"apiVersion": "v1", "kind": "Job", "metadata": {"name": "j", "namespace": "n", "uid": "u"}}
+    owner: dict[str, Any] = {"apiVersion": "v1", "kind": "Job", "metadata": {"name": "j", "namespace": "n", "uid": "u"}}
     owner["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
     names = [each["metadata"]["name"] for each in pods_of_template(owner, {"spec": SPEC}, 101, {})]
     assert names == sorted(names), "queues sort pods of one age by name"
@@ -221,7 +221,7 @@ def test_a_version_that_is_not_served_is_refused() -> None:
 def test_a_cron_job_makes_a_job_in_its_queue() -> None:
     template = {"spec": {**SPEC, "restartPolicy": "Never"}}
     labels = {"kueue.x-k8s.io/queue-name": "q"}
-    cron_job = {
+    cron_job: dict[str, Any] = {
         "apiVersion": "batch/v1",
         "kind": "CronJob",
         "metadata": {"name": "nightly"},
