@@ -27,10 +27,7 @@ from headgate.kube.api_resources import JOBS, NAMESPACES, NODES, PODS, APIResour
 from headgate.kube.pods.requests import pod_requests
 from headgate.kube.resource_amounts import as_units, units
 from headgate.kube.timestamps import format_time
-from headgate.quota.kinds.names import (
-    LOCAL_QUEUES,
-    WORKLOADS,
-)
+from headgate.quota.kinds.names import LOCAL_QUEUES, WORKLOADS
 from headgate.scheduling.scheduler import Scheduler
 from headgate.simulate import job_objects, pod_objects
 from headgate.simulate.autoscaler_driver import AutoscalerDriver, ready_node
@@ -410,10 +407,7 @@ class Simulation:
         job, priority = record.job, self._priority_of(record.job)
         if job.min_pods:
             uid = f"group-{next(self._numbers)}"
-            if self.state.get(POD_GROUPS, job.namespace, job.name) is not None:
-                raise TraceError(
-                    f"job {job.name}: a PodGroup {job.namespace}/{job.name} exists already: rename the job"
-                )
+            self._require_new(job, POD_GROUPS, "PodGroup", job.name)
             group = job_objects.pod_group(job, job.priority_class, uid, self.now_s)
             record.group = self.state.put(POD_GROUPS, self.new_objects.admit(POD_GROUPS, group, self.now_s))
             self.new_objects.cache.applied(POD_GROUPS, record.group)
@@ -447,6 +441,10 @@ class Simulation:
             found = self._templates[key] = self.new_objects.admit(PODS, made, self.now_s)
         return found
 
+    def _require_new(self, job: TraceJob, resource: APIResource, kind: str, name: str) -> None:
+        if self.state.get(resource, job.namespace, name) is not None:
+            raise TraceError(f"job {job.name}: a {kind} {job.namespace}/{name} exists already: rename the job")
+
     def _create_pod(self, record: JobRecord, name: str, number: int, attempt: int) -> None:
         template = record.template
         assert template is not None
@@ -454,10 +452,7 @@ class Simulation:
         shown_name = f"{name}-r{attempt}" if attempt else name
         created_s = self.now_s if attempt else min(record.submit_s, self.now_s)
         dated = {**template["metadata"], "creationTimestamp": format_time(created_s)}
-        if self.state.get(PODS, record.job.namespace, shown_name) is not None:
-            raise TraceError(
-                f"job {record.job.name}: a Pod {record.job.namespace}/{shown_name} exists already: rename the job"
-            )
+        self._require_new(record.job, PODS, "Pod", shown_name)
         self.pods[uid] = SimulatedPod(record, name, number, attempt)
         stored = self.state.put(PODS, job_objects.stored_pod({**template, "metadata": dated}, shown_name, uid))
         group = pod_objects.group_of(stored)

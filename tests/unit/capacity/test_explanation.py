@@ -251,7 +251,8 @@ def test_for_a_pod_larger_than_its_queue_freed_capacity_does_not_help() -> None:
     assert explanation.next == (
         "it asks for 9 cpu where queue b may use 3 at most and for 9 cpu where queue eng may use 4 at most, "
         "so freed capacity does not help: the capability of queue b has to grow from 3 to 9 cpu and "
-        "the capability of queue eng has to grow from 4 to 10 cpu, or it has to ask for less",
+        "the capability of queue eng has to grow from 4 to 10 cpu (9 cpu in queue b and 9 cpu in queue eng will do "
+        "once no other pod uses capacity or waits for it), or it has to ask for less",
     )
     behind_gate = Queues(*TREE, a_task("huge", 9, queue="b", gates=(FOREIGN, GATE)))
     assert "freed capacity does not help" in explained(behind_gate, a_pod("huge", FOREIGN, GATE), 9).next[1]
