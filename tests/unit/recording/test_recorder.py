@@ -255,3 +255,25 @@ def test_names_are_hashed_before_they_are_written(tmp_path: Path) -> None:
 
     events = record(tmp_path / "a.hgr", cluster, script, hasher=hasher)
     assert [name for name, *_ in states(events)] == [hasher.name("trainer")] * 2
+
+
+def test_a_watch_that_is_lost_and_comes_back_is_said(tmp_path: Path) -> None:
+    cluster = FakeCluster(PODS_PATH, QUEUES_PATH)
+    lines: list[str] = []
+
+    async def script(recorder: ClusterRecorder) -> None:
+        def has(text: str) -> bool:
+            lines.extend(recorder.status.watches.take_lines())
+            return any(text in line for line in lines)
+
+        await until(lambda: recorder.status.synced == 2 and PODS_PATH in cluster.watches)
+        cluster.forbidden.add(PODS_PATH)
+        cluster.end_watches(PODS_PATH)
+        await until(lambda: has("not watched: pods"))
+        assert recorder.status.watches.lost_names() == "pods"
+        cluster.forbidden.clear()
+        await until(lambda: has("watched again: pods, after"))
+        assert not recorder.status.watches.lost_names()
+
+    record(tmp_path / "r.hgr", cluster, script)
+    assert len(lines) == 2

@@ -411,3 +411,12 @@ def test_a_watch_that_failed_long_ago_starts_again_without_its_former_backoff(mo
 
     asyncio.run(main())
     assert slept == [1.0, 2.0, 4.0, 1.0, 2.0]
+
+
+def test_a_missing_right_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    manager = controller_manager.ControllerManager([], FailingTransport(SimpleNamespace()))  # type: ignore[arg-type]
+    right = 'pods is forbidden: User "u" cannot list resource "pods"'
+    for problem in (right, right, "the connection broke", "the connection broke", right):
+        manager._report(problem)
+    found = [each.getMessage().removeprefix("controllers: ") for each in caplog.records]
+    assert found == [right, "the connection broke", "the connection broke"]

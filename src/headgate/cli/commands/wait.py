@@ -143,10 +143,10 @@ def _condition(kind: Kind, wanted: str) -> tuple[Condition, str]:
 
 
 def _timeout(text: str) -> float | None:
-    found = read_seconds(text) if text else None
-    if text and found is None:
-        raise click.BadParameter("write a time such as 30s, 10m or 1h", param_hint="--timeout")
-    return None if found is None else float(found)
+    found = read_seconds(text, allows_zero=True) if text else None
+    if isinstance(found, str):
+        raise click.BadParameter(found, param_hint="--timeout")
+    return found
 
 
 class _Progress:
