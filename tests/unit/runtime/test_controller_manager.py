@@ -414,7 +414,7 @@ def test_a_watch_that_failed_long_ago_starts_again_without_its_former_backoff(mo
 
 
 def test_a_missing_right_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    manager = controller_manager.ControllerManager([], FailingTransport(SimpleNamespace()))  # type: ignore[arg-type]
+    manager = controller_manager.ControllerManager([], FailingTransport(SimpleNamespace()))
     right = 'pods is forbidden: User "u" cannot list resource "pods"'
     for problem in (right, right, "the connection broke", "the connection broke", right):
         manager._report(problem)
