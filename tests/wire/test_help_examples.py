@@ -21,6 +21,7 @@ from help_examples import examples
 
 ROOT = Path(__file__).parents[2]
 ELSEWHERE = {
+    "dashboard": "tests/wire/test_dashboard.py",
     "demo": "tests/wire/test_demo.py",
     "down": "tests/wire/test_detach.py",
     "hold": "tests/real/test_documented_rights.py",

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from headgate.quota.explain.queue_list import ClusterQueueRow, cluster_queue_rows, local_queue_row, stray_local_queues
+from headgate.quota.explain.queue_list import (
+    ListedClusterQueue,
+    cluster_queue_rows,
+    local_queue_row,
+    stray_local_queues,
+)
 from quota_engine import Api
 
 
-def rows(api: Api) -> dict[str, ClusterQueueRow]:
+def rows(api: Api) -> dict[str, ListedClusterQueue]:
     return {each.name: each for each in cluster_queue_rows(api.engine)}
 
 

@@ -19,8 +19,8 @@ from headgate.http.transport import Transport
 from headgate.kube.api_resources import PODS
 from headgate.kube.resource_amounts import amount_text
 from headgate.quota.explain.queue_list import (
-    ClusterQueueRow,
     FlavorUsage,
+    ListedClusterQueue,
     LocalQueueRow,
     cluster_queue_rows,
     local_without_usage,
@@ -128,7 +128,7 @@ def _listing(queues: QueueInspection, quota: QuotaInspection, schedulers: tuple[
     return Listing(tuple(tables), document, (*remarks, *([""] if remarks else []), *revision.splitlines()))
 
 
-def _quota_table(rows: list[ClusterQueueRow], strays: list[LocalQueueRow]) -> Table:
+def _quota_table(rows: list[ListedClusterQueue], strays: list[LocalQueueRow]) -> Table:
     cells: list[tuple[str, ...]] = []
     names: list[str] = []
     for row in rows:
@@ -148,7 +148,7 @@ def _add_local_queue(local: LocalQueueRow, cells: list[tuple[str, ...]], names: 
     names += [f"{_LOCAL_QUEUE_TYPE}/{local.name}", *[""] * (len(of_row) - 1)]
 
 
-def _cluster_queue_cells(row: ClusterQueueRow) -> Iterator[tuple[str, ...]]:
+def _cluster_queue_cells(row: ListedClusterQueue) -> Iterator[tuple[str, ...]]:
     """A row for each flavor and resource; the first one names the queue. A question mark stands for a value that is
     unknown because a right is missing."""
     for index, each in enumerate(row.flavors or (_NO_USAGE,)):
@@ -166,7 +166,7 @@ def _local_queue_cells(row: LocalQueueRow) -> Iterator[tuple[str, ...]]:
         yield (*first, each.flavor, each.resource, "", *used, "", _pending(row, index), "", "", "", "")
 
 
-def _pending(row: ClusterQueueRow | LocalQueueRow, index: int) -> str:
+def _pending(row: ListedClusterQueue | LocalQueueRow, index: int) -> str:
     """In the first row of a queue."""
     return "" if index else "?" if row.pending is None else str(row.pending)
 

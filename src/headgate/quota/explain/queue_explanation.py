@@ -20,7 +20,7 @@ from headgate.quota.api.workload import Workload
 from headgate.quota.engine import QuotaEngine
 from headgate.quota.explain.description import WorkloadDescription, describe_workload
 from headgate.quota.explain.queue_list import (
-    ClusterQueueRow,
+    ListedClusterQueue,
     LocalQueueRow,
     cluster_queue_rows,
     local_queue_row,
@@ -72,7 +72,7 @@ class QuotaQueueExplanation(msgspec.Struct, frozen=True, omit_defaults=True, ren
     name: str
     summary: str
     admits: bool
-    cluster_queue: ClusterQueueRow | None = None
+    cluster_queue: ListedClusterQueue | None = None
     local_queue: LocalQueueRow | None = None
     full: tuple[str, ...] = ()
     holders: tuple[QuotaHolderRow, ...] = ()
@@ -156,7 +156,7 @@ def _local_fixes(row: LocalQueueRow, above: QuotaQueueExplanation | None) -> tup
     return above.next
 
 
-def _summary(row: ClusterQueueRow, full: tuple[str, ...]) -> str:
+def _summary(row: ListedClusterQueue, full: tuple[str, ...]) -> str:
     waits = _workloads_wait(row.pending or 0)
     if row.state != "Active":
         return f"it admits no Workloads: {row.message or row.state}; {waits}"

@@ -48,7 +48,7 @@ class LocalQueueRow(msgspec.Struct, frozen=True, omit_defaults=True, rename="cam
     cluster_queue: str = ""
 
 
-class ClusterQueueRow(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class ListedClusterQueue(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """``state``: Active, or the reason of the condition Active; ``message``: its message, if it is not active.
     ``reserving`` and ``admitted``: numbers of Workloads; those that are admitted also count as reserving."""
 
@@ -64,7 +64,7 @@ class ClusterQueueRow(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
     local_queues: tuple[LocalQueueRow, ...] = ()
 
 
-def without_usage(row: ClusterQueueRow) -> ClusterQueueRow:
+def without_usage(row: ListedClusterQueue) -> ListedClusterQueue:
     """What the spec of the queue says, if the objects that say the rest may not be read."""
     flavors = tuple(
         FlavorUsage(
@@ -77,7 +77,7 @@ def without_usage(row: ClusterQueueRow) -> ClusterQueueRow:
         for each in row.flavors
     )
     local_queues = tuple(map(local_without_usage, row.local_queues))
-    return ClusterQueueRow(
+    return ListedClusterQueue(
         row.name, cohort=row.cohort, strategy=row.strategy, flavors=flavors, local_queues=local_queues
     )
 
@@ -95,7 +95,7 @@ class _Counts:
         self.reserved: Counter[FlavorResource] = Counter()
 
 
-def cluster_queue_rows(engine: QuotaEngine) -> list[ClusterQueueRow]:
+def cluster_queue_rows(engine: QuotaEngine) -> list[ListedClusterQueue]:
     """All ClusterQueues, by name, each with its LocalQueues."""
     counts = _count(engine)
     local_rows: dict[str, list[LocalQueueRow]] = {}
@@ -106,7 +106,7 @@ def cluster_queue_rows(engine: QuotaEngine) -> list[ClusterQueueRow]:
         for name, queue in sorted(engine.cache.queues.items())
     ]
     invalid = [
-        ClusterQueueRow(name, "Invalid", 0, 0, 0, message=problem, local_queues=tuple(local_rows.get(name, ())))
+        ListedClusterQueue(name, "Invalid", 0, 0, 0, message=problem, local_queues=tuple(local_rows.get(name, ())))
         for (kind, name), problem in engine.cache.problems.items()
         if kind == "ClusterQueue" and name not in engine.cache.queues
     ]
@@ -159,12 +159,12 @@ def _count(engine: QuotaEngine) -> Mapping[str, _Counts]:
 
 def _row(
     engine: QuotaEngine, queue: ClusterQueue, counts: _Counts, local_queues: tuple[LocalQueueRow, ...]
-) -> ClusterQueueRow:
+) -> ListedClusterQueue:
     problem = engine.cache.problems.get(("ClusterQueue", queue.name))
     active = engine.cache.activity.get(queue.name)
     state = "Invalid" if problem or active is None else "Active" if active.is_active else active.reason
     message = problem or ("" if active is None or active.is_active else active.message)
-    return ClusterQueueRow(
+    return ListedClusterQueue(
         queue.name,
         state,
         counts.pending,
