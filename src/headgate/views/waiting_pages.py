@@ -21,10 +21,13 @@ from headgate.views.rows import WaitingEntry, WaitingPage, WaitingRow
 from headgate.views.viewed_pod import QUEUE_GATES
 
 Order = tuple[float, str]
+QueueKey = tuple[str, bool]
+"""A queue, and whether it is a ClusterQueue."""
+Sees = Callable[[WaitingRow], bool]
 
 _NO_NODE: Final = (conditions.UNSCHEDULABLE, conditions.WAITING_FOR_TERMINATING_PODS)
 _MAX_LIMIT: Final = 500
-_MAX_QUERIES: Final = 64
+_MAX_QUERIES: Final = 16
 
 
 class WaitingQuery(msgspec.Struct, frozen=True):
@@ -41,28 +44,36 @@ class WaitingQuery(msgspec.Struct, frozen=True):
     limit: int = 100
 
 
+_ALL: Final = WaitingQuery(limit=0)
+
+
 class WaitingPages:
-    """``sees`` says whether a viewer may see a row; ``viewer`` is equal for viewers that see the same rows."""
+    """``sees`` says whether a viewer may see a row; None if the viewer sees all rows. ``viewer`` is equal for viewers
+    that see the same rows. A page of all rows costs its rows, one of a queue costs the queue; a search costs all
+    rows."""
 
     def __init__(self, views: ClusterViews) -> None:
         self._views: Final = views
         self._seen = 0
         self._order: Final[list[Order]] = []
         self._since: Final[dict[str, float]] = {}
+        self._queue_of: Final[dict[str, QueueKey]] = {}
+        self._by_queue: Final[dict[QueueKey, dict[str, None]]] = {}
         self._matches: Final[dict[Hashable, tuple[int, list[WaitingRow]]]] = {}
         self._lines: Final[dict[str, dict[str, int]]] = {}
         self._lines_at = -1
         self._positions = QueuePositions(views.quota.engine)
 
-    def page(
-        self, query: WaitingQuery, sees: Callable[[WaitingRow], bool] = lambda row: True, viewer: Hashable = ""
-    ) -> WaitingPage:
+    def page(self, query: WaitingQuery, sees: Sees | None = None, viewer: Hashable = "") -> WaitingPage:
         self._update()
-        rows = self._find(query, sees, viewer)
+        is_all = sees is None and msgspec.structs.replace(query, offset=0, limit=0, kind="") == _ALL
+        rows = [] if is_all else self._find(query, sees, viewer)
+        total = len(self._order) if is_all else len(rows)
         limit = max(1, min(query.limit, _MAX_LIMIT))
-        offset = max(0, min(query.offset, max(len(rows) - 1, 0)))
-        entries = tuple(self.entry(row) for row in rows[offset : offset + limit])
-        return WaitingPage(len(rows), offset, entries)
+        offset = max(0, min(query.offset, max(total - 1, 0)))
+        end = offset + limit
+        found = [self._row(key) for _, key in self._order[offset:end]] if is_all else rows[offset:end]
+        return WaitingPage(total, offset, tuple(map(self.entry, found)))
 
     def entry(self, row: WaitingRow) -> WaitingEntry:
         self._update()
@@ -81,6 +92,8 @@ class WaitingPages:
         if changes is None:
             self._order.clear()
             self._since.clear()
+            self._queue_of.clear()
+            self._by_queue.clear()
             upserts: Iterable[object] = self._views.rows("waiting")
             removed: tuple[str, ...] = ()
         else:
@@ -89,9 +102,12 @@ class WaitingPages:
             self._discard(key)
         for row in upserts:
             assert isinstance(row, WaitingRow)
-            if self._since.get(row.key) != row.since_s:
+            queue = row.queue, row.kind == "Workload"
+            if self._since.get(row.key) != row.since_s or self._queue_of[row.key] != queue:
                 self._discard(row.key)
                 self._since[row.key] = row.since_s
+                self._queue_of[row.key] = queue
+                self._by_queue.setdefault(queue, {})[row.key] = None
                 insort(self._order, (row.since_s, row.key))
         self._seen = self._views.topic_revision("waiting")
 
@@ -99,8 +115,17 @@ class WaitingPages:
         since_s = self._since.pop(key, None)
         if since_s is not None:
             del self._order[bisect_left(self._order, (since_s, key))]
+            queue = self._queue_of.pop(key)
+            del self._by_queue[queue][key]
+            if not self._by_queue[queue]:
+                del self._by_queue[queue]
 
-    def _find(self, query: WaitingQuery, sees: Callable[[WaitingRow], bool], viewer: Hashable) -> list[WaitingRow]:
+    def _row(self, key: str) -> WaitingRow:
+        row = self._views.row("waiting", key)
+        assert isinstance(row, WaitingRow)
+        return row
+
+    def _find(self, query: WaitingQuery, sees: Sees | None, viewer: Hashable) -> list[WaitingRow]:
         criteria = (viewer, msgspec.structs.replace(query, offset=0, limit=0))
         # The order of a line changes with its queue.
         revision = self._views.revision if query.queue else self._seen
@@ -108,12 +133,11 @@ class WaitingPages:
         if known is not None and known[0] == revision:
             return known[1]
         words = query.search.lower().split()
-        rows = []
-        for _, key in self._order:
-            row = self._views.row("waiting", key)
-            assert isinstance(row, WaitingRow)
-            if _matches(row, query, words) and sees(row):
-                rows.append(row)
+        keys = (key for _, key in self._order)
+        if query.queue:
+            in_queue = self._by_queue.get((query.queue, query.kind == "ClusterQueue"), {})
+            keys = (key for _, key in sorted((self._since[key], key) for key in in_queue))
+        rows = [row for row in map(self._row, keys) if _matches(row, query, words) and (sees is None or sees(row))]
         if query.queue:
             rows.sort(key=self._line_order)
         self._matches.pop(criteria, None)
