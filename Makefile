@@ -15,13 +15,13 @@ WAITING_WORKERS ?= 1
 DIST ?= dist
 PYTEST := $(BIN)/pytest -n $(WORKERS) --waiting-workers $(WAITING_WORKERS) --dist loadfile --no-loadscope-reorder
 # Nothing is skipped in the full tier: a program that is absent is a failure.
-REQUIRED := $(foreach program,KUBE KARPENTER KUEUE HELM NEWEST PROMETHEUS ROOTFS,HEADGATE_REQUIRE_$(program)=1)
+REQUIRED := $(foreach program,KUBE KARPENTER KUEUE HELM NEWEST PROMETHEUS ROOTFS CHROMIUM,HEADGATE_REQUIRE_$(program)=1)
 N ?= 20
 SEED ?= 1
 # A start that compiles six hundred modules first is not a quick one, and the suites start many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup up test test-full file-seconds check kube karpenter kueue helm newest skew prometheus rootfs chart \
+.PHONY: help setup up test test-full file-seconds check kube karpenter kueue helm newest skew prometheus rootfs chromium chart \
 	bench torture mutants dist image lock clean
 
 help:
@@ -39,6 +39,7 @@ help:
 	@echo 'make skew    build Kubernetes 1.33 to 1.36 and run the smoke suite on each'
 	@echo "make prometheus  get Debian's Prometheus, which scrapes Headgate in the suite of observability"
 	@echo 'make rootfs  unpack Debian packages, from which the suite of the image builds and runs it (as root)'
+	@echo "make chromium  install Debian's Chromium, in which the suite of the page runs (as root)"
 	@echo 'make chart   write the Helm chart, the example rights and deploy/monitoring again, after a change of headgate.install'
 	@echo 'make bench   measure'
 	@echo 'make torture kill, pause, flip and compact for hours (ARGS="kills --kills 100" for less)'
@@ -101,6 +102,9 @@ prometheus:
 
 rootfs:
 	@$(PYTHON) -m tools.image.rootfs
+
+chromium:
+	@command -v chromium || { apt-get update -qq && apt-get install -qq --yes --no-install-recommends chromium; }
 
 newest:
 	@$(PYTHON) tools/kube/build.py newest

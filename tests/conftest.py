@@ -3,10 +3,10 @@
 `HEADGATE_COMPARE=real,real` compares a real server with another real one: that must find nothing and shows that the
 comparison itself is sound. `HEADGATE_REQUIRE_KUBE=1` turns absent binaries from a skip into a failure, and so do
 `HEADGATE_REQUIRE_KARPENTER=1`, `HEADGATE_REQUIRE_KUEUE=1`, `HEADGATE_REQUIRE_HELM=1`, `HEADGATE_REQUIRE_NEWEST=1`,
-`HEADGATE_REQUIRE_PROMETHEUS=1` and `HEADGATE_REQUIRE_ROOTFS=1`; `.ci/run` sets all of them. Each xdist worker has its
-own servers. A run prints how
-often each allowed difference was met, on all workers together, and fails if one was met too often; a full run also
-fails if one was never met (`real/allowed_differences.py`).
+`HEADGATE_REQUIRE_PROMETHEUS=1`, `HEADGATE_REQUIRE_ROOTFS=1` and `HEADGATE_REQUIRE_CHROMIUM=1`; `.ci/run` sets all of
+them. Each xdist worker has its own servers. A run prints how often each allowed difference was met, on all workers
+together, and fails if one was met too often; a full run also fails if one was never met
+(`real/allowed_differences.py`).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 
 from harness.allowances import exceeded, summary_lines, unmet
+from harness.browser import HOW_TO_GET_CHROMIUM, chromium_program
 from harness.container_image import HOW_TO_GET_THE_ROOTFS, rootfs_folder
 from harness.embedded_server import EmbeddedServer
 from harness.helm import HOW_TO_GET_HELM, helm_program
@@ -55,8 +56,12 @@ KUEUE_ABSENT = "the real Kueue is absent"
 HELM_ABSENT = "Helm is absent"
 PROMETHEUS_ABSENT = "Prometheus is absent"
 ROOTFS_ABSENT = "the root file systems for the image are absent"
+CHROMIUM_ABSENT = "Chromium is absent"
 VERSION_ABSENT = "a control plane of Kubernetes is absent"
-ALL_ABSENT = (ABSENT, KARPENTER_ABSENT, KUEUE_ABSENT, HELM_ABSENT, PROMETHEUS_ABSENT, ROOTFS_ABSENT, VERSION_ABSENT)
+ALL_ABSENT = (
+    *(ABSENT, KARPENTER_ABSENT, KUEUE_ABSENT, HELM_ABSENT, PROMETHEUS_ABSENT, ROOTFS_ABSENT, VERSION_ABSENT),
+    CHROMIUM_ABSENT,
+)
 HERE = Path(__file__).parent
 CONTROLLERS = (
     "resourcequota-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,"
@@ -145,6 +150,11 @@ def prometheus_programs() -> Path:
 @pytest.fixture(scope="session")
 def image_rootfs() -> Path:
     return _required(rootfs_folder(), "HEADGATE_REQUIRE_ROOTFS", f"{ROOTFS_ABSENT}: {HOW_TO_GET_THE_ROOTFS}")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Path:
+    return _required(chromium_program(), "HEADGATE_REQUIRE_CHROMIUM", f"{CHROMIUM_ABSENT}: {HOW_TO_GET_CHROMIUM}")
 
 
 @pytest.fixture(scope="session")

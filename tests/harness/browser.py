@@ -38,16 +38,20 @@ os.execvp(sys.argv[3], sys.argv[3:])
 KEYS = {"Enter": 13, "Escape": 27, "Tab": 9, "ArrowDown": 40, "ArrowUp": 38}
 
 
-def find_chromium() -> str:
-    """The program; empty if there is none."""
+HOW_TO_GET_CHROMIUM = "run `make chromium`, or name it in HEADGATE_CHROMIUM"
+
+
+def chromium_program() -> Path | None:
+    """None if there is none."""
     named = os.environ.get("HEADGATE_CHROMIUM", "")
-    return named or next((found for each in PROGRAMS if (found := shutil.which(each))), "")
+    found = named or next((found for each in PROGRAMS if (found := shutil.which(each))), "")
+    return Path(found) if found else None
 
 
 class Browser:
     """One window. ``problems``: errors of the console, exceptions and violations; ``requests``: their addresses."""
 
-    def __init__(self, folder: Path, program: str = "") -> None:
+    def __init__(self, folder: Path, program: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         commands_out, self._commands = os.pipe()
         self._events, events_in = os.pipe()
@@ -62,7 +66,7 @@ class Browser:
             [
                 sys.executable,
                 *("-I", "-S", "-c", _START, str(commands_out), str(events_in)),
-                program or find_chromium(),
+                str(program),
                 *ARGUMENTS,
                 f"--user-data-dir={folder / 'profile'}",
                 "about:blank",

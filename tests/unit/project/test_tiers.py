@@ -229,13 +229,14 @@ def test_the_seconds_of_a_package_are_those_of_all_files_below_its_folder() -> N
 @pytest.mark.parametrize(
     ("variable", "suite"),
     [
-        ("HEADGATE_REQUIRE_KUBE", "test_placements.py"),
-        ("HEADGATE_REQUIRE_KUEUE", "test_kueue_parity.py"),
-        ("HEADGATE_REQUIRE_KARPENTER", "test_karpenter_model.py"),
-        ("HEADGATE_REQUIRE_HELM", "test_helm.py"),
-        ("HEADGATE_REQUIRE_NEWEST", "test_smoke.py"),
-        ("HEADGATE_REQUIRE_PROMETHEUS", "test_observability.py"),
-        ("HEADGATE_REQUIRE_ROOTFS", "test_image.py"),
+        ("HEADGATE_REQUIRE_KUBE", "real/test_placements.py"),
+        ("HEADGATE_REQUIRE_KUEUE", "real/test_kueue_parity.py"),
+        ("HEADGATE_REQUIRE_KARPENTER", "real/test_karpenter_model.py"),
+        ("HEADGATE_REQUIRE_HELM", "real/test_helm.py"),
+        ("HEADGATE_REQUIRE_NEWEST", "real/test_smoke.py"),
+        ("HEADGATE_REQUIRE_PROMETHEUS", "real/test_observability.py"),
+        ("HEADGATE_REQUIRE_ROOTFS", "real/test_image.py"),
+        ("HEADGATE_REQUIRE_CHROMIUM", "browser/test_page.py"),
     ],
 )
 def test_a_required_binary_that_is_absent_fails_and_is_named(variable: str, suite: str, tmp_path: Path) -> None:
@@ -244,9 +245,11 @@ def test_a_required_binary_that_is_absent_fails_and_is_named(variable: str, suit
     for name in () if variable == "HEADGATE_REQUIRE_KUBE" else programs:
         (tmp_path / name).write_text("#!/bin/sh\nexit 1\n")
         (tmp_path / name).chmod(0o755)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-x", f"tests/real/{suite}"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-x", f"tests/{suite}"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HEADGATE_REQUIRE")}
     environment |= {"HEADGATE_KUBE_BIN": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "PYTEST_ADDOPTS": ""}
+    if variable == "HEADGATE_REQUIRE_CHROMIUM":
+        environment["PATH"] = str(tmp_path)
     required = subprocess.run(command, env={**environment, variable: "1"}, cwd=ROOT, capture_output=True, text=True)
     assert required.returncode == 1, required.stdout
     assert f"({variable}=1)" in required.stdout
@@ -254,7 +257,7 @@ def test_a_required_binary_that_is_absent_fails_and_is_named(variable: str, suit
 
 
 PARTS = (WITHOUT, ONLY)
-PROGRAMS = ("kube", "karpenter", "kueue", "helm", "newest", "prometheus", "rootfs")
+PROGRAMS = ("kube", "karpenter", "kueue", "helm", "newest", "prometheus", "rootfs", "chromium")
 MAKE = """#!/bin/sh
 echo "$* $(env | grep ^HEADGATE_REQUIRE | sort | tr '\\n' ' ')" >> calls
 [ "$*" != "$FAILS" ]
