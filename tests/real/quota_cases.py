@@ -221,7 +221,7 @@ GIVEN_BACK = [
         post(PODS, asking("b", {"cpu": "1m"})),
         patch(f"{QUOTAS}/q", {"spec": {"hard": {"requests.cpu": None}}}),
         knows("q", {"pods": "1"}),
-        post(PODS, pod("b")),
+        post(PODS, pod("b")).until(201),
     ),
     case(
         "a resize is charged when it grows, and gives back when it shrinks",

@@ -95,7 +95,7 @@ def test_queues_are_shown_below_their_parents_with_usage_and_waiting_pods(server
         "    team-b    Open    cpu 3               -           -          -             1         1.00",
         "  nothing     Open    cpu 0               -           -          -             0         1.00",
     ]
-    assert rows[6] == "queue/nowhere: does not exist; pods that name it: 1"
+    assert rows[6:8] == ["", "queue/nowhere: does not exist; pods that name it: 1"]
     assert re.fullmatch(r"as of resourceVersion \d+; 5 pods of headgate, volcano", rows[-1])
 
 

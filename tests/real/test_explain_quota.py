@@ -161,5 +161,5 @@ def test_a_pod_with_kueues_gate_is_explained_with_its_workload(server: Server) -
 def test_a_missing_object_is_reported_with_similar_names(server: Server) -> None:
     code, _, complaint = output_lines(server, "explain", "workload", "train", "-n", NAMESPACE)
     assert (code, f"did you mean {NAMESPACE}/of-train?" in complaint) == (1, True)
-    code, _, complaint = output_lines(server, "explain", "deployment", "web")
+    code, _, complaint = output_lines(server, "explain", "secret", "web")
     assert (code, "name the object to explain" in complaint) == (2, True)

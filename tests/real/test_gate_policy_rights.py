@@ -17,7 +17,7 @@ from harness.webhooks import WebhookProcess
 from headgate.install.manifests import install_objects, needed_definitions
 from headgate.install.options import GatePolicyOptions, InstallOptions
 from headgate.install.rights import GATE_POLICY_RULES, atoms
-from rights_cases import INSTALL, READER, WEBHOOKS
+from rights_cases import INSTALL, WEBHOOKS
 
 pytestmark = pytest.mark.real
 
@@ -102,13 +102,14 @@ def test_nothing_is_refused_and_every_right_is_used(server: AuditedServer, tmp_p
 def test_the_list_of_gates_names_a_missing_right_and_works_with_it(server: AuditedServer, tmp_path: Path) -> None:
     send(server, "POST", POLICIES, a_policy("owned", liftedBy=[{"kind": "User", "name": "root"}]))
     send(server, "POST", PODS, a_pod("owned"))
-    kubeconfig = server.configured(READER, tmp_path)
+    server.typed("create", "serviceaccount", "lister")
+    server.typed("create", "clusterrole", "list-pods", "--verb=get,list", "--resource=pods")
+    bound = "--serviceaccount=default:lister"
+    server.typed("create", "clusterrolebinding", "lister", "--clusterrole=list-pods", bound)
+    kubeconfig = server.configured("default/lister", tmp_path)
+    wait_for(lambda: "owned" in rights.headgate(kubeconfig, ["gates", "list", "-A"]).stdout)
     listed = rights.headgate(kubeconfig, ["gates", "list", "-A"])
     assert listed.stdout.splitlines()[-1].split()[-2:] == ["?", "?"]
     assert "missing right: list gatepolicies" in listed.stderr
-    namespace, name = READER.split("/")
-    server.typed(
-        *("create", "clusterrolebinding", "viewer", "--clusterrole=headgate-gate-policy-viewer"),
-        f"--serviceaccount={namespace}:{name}",
-    )
+    server.typed("create", "clusterrolebinding", "viewer", "--clusterrole=headgate-gate-policy-viewer", bound)
     wait_for(lambda: "user root (owned)" in rights.headgate(kubeconfig, ["gates", "list", "-A"]).stdout)
