@@ -104,7 +104,7 @@ rootfs:
 	@$(PYTHON) -m tools.image.rootfs
 
 chromium:
-	@command -v chromium || { apt-get update -qq && apt-get install -qq --yes --no-install-recommends chromium; }
+	@command -v chromium || { apt-get update -qq && apt-get install -qq --yes --no-install-recommends chromium fonts-dejavu-core; }
 
 newest:
 	@$(PYTHON) tools/kube/build.py newest

@@ -42,7 +42,10 @@ class GateIndex:
 
     def pod_changed(self, before: ViewedPod | None, after: ViewedPod | None) -> None:
         """Only pods that wait are held by a gate."""
-        uid = (before or after).uid  # type: ignore[union-attr]
+        pod = after if before is None else before
+        if pod is None:
+            return
+        uid = pod.uid
         old = {} if before is None or not before.waits else dict.fromkeys(before.gates)
         new = {} if after is None or not after.waits else dict.fromkeys(after.gates)
         for gate in old:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from typing import Final, TypeVar
 
 from headgate.views.rows import OverviewRow, WaitingRow, WaitingState, asks_text
 from headgate.views.viewed_pod import ViewedPod
 
+K = TypeVar("K")
 GroupKey = tuple[str, str]
 QueueOf = Callable[[str], str]
 """The queue of a pod, by its uid."""
@@ -153,8 +154,8 @@ def _waiting(pod: ViewedPod) -> WaitingState:
     return pod.state
 
 
-def _discard(index: dict[GroupKey, dict[str, None]] | dict[str, dict[str, None]], key: object, uid: str) -> None:
-    members = index[key]  # type: ignore[index]
+def _discard(index: dict[K, dict[str, None]], key: K, uid: str) -> None:
+    members = index[key]
     members.pop(uid, None)
     if not members:
-        del index[key]  # type: ignore[arg-type]
+        del index[key]

@@ -170,8 +170,8 @@ class PageHandler:
 
     async def _rights_of(self, viewer: Viewer) -> ViewerRights:
         views = self._feed.views
-        namespaces = {row.namespace for topic in ("overview", "problems") for row in views.rows(topic)}  # type: ignore
-        namespaces |= {row.namespace for row in views.rows("cluster-queues")} - {""}  # type: ignore[union-attr]
+        rows = (row for topic in ("overview", "problems", "cluster-queues") for row in views.rows(topic))
+        namespaces = {getattr(row, "namespace", "") for row in rows}  # some rows have none
         return await self._viewers.rights_of(viewer, namespaces - {""})
 
     async def _stream(
