@@ -102,7 +102,7 @@ def command(
     pods have ended. EXEC TIME counts from the time when the pods may start.
 
     With --estimate, the column EXPECTED START IN says when a pending Workload will probably be admitted: a range that
-    holds in 8 of 10 cases, or no basis; headgate explain workload says why (docs/estimates.md).
+    has 8 of 10 replays, or no basis; headgate explain workload says why (docs/estimates.md).
 
     With --gated: jobs and pods that have no Workload because of kueue.x-k8s.io/scheduling-gated-by, and Workloads that
     get no quota because of kueue.x-k8s.io/admission-gated-by or because of headgate hold.
