@@ -80,7 +80,7 @@ def refuse_untrue(world: World) -> None:
             assert written.get("reason") not in UNTRUE, written
         return request(effect)
 
-    world._request = check  # type: ignore[method-assign]
+    world._request = check  # type: ignore[method-assign]  # the test looks at each request
 
 
 STALE = st.one_of(st.none(), st.sampled_from(FALSE))
