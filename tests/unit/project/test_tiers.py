@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -226,34 +226,44 @@ def test_the_seconds_of_a_package_are_those_of_all_files_below_its_folder() -> N
     assert packages_above(3.0, {**cpu_s, "tests/real/test_x.py": 9.0, "test_y.py": 9.0}) == {"a": 6.5}
 
 
-@pytest.mark.parametrize(
-    ("variable", "suite"),
-    [
-        ("HEADGATE_REQUIRE_KUBE", "real/test_placements.py"),
-        ("HEADGATE_REQUIRE_KUEUE", "real/test_kueue_parity.py"),
-        ("HEADGATE_REQUIRE_KARPENTER", "real/test_karpenter_model.py"),
-        ("HEADGATE_REQUIRE_HELM", "real/test_helm.py"),
-        ("HEADGATE_REQUIRE_NEWEST", "real/test_smoke.py"),
-        ("HEADGATE_REQUIRE_PROMETHEUS", "real/test_observability.py"),
-        ("HEADGATE_REQUIRE_ROOTFS", "real/test_image.py"),
-        ("HEADGATE_REQUIRE_CHROMIUM", "browser/test_page.py"),
-    ],
-)
-def test_a_required_binary_that_is_absent_fails_and_is_named(variable: str, suite: str, tmp_path: Path) -> None:
-    """Programs that satisfy the other suites are there; the one in question is not."""
-    programs = {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"}
-    for name in () if variable == "HEADGATE_REQUIRE_KUBE" else programs:
+REQUIRED_SUITES = {
+    "HEADGATE_REQUIRE_KUEUE": "real/test_kueue_parity.py",
+    "HEADGATE_REQUIRE_KARPENTER": "real/test_karpenter_model.py",
+    "HEADGATE_REQUIRE_HELM": "real/test_helm.py",
+    "HEADGATE_REQUIRE_NEWEST": "real/test_smoke.py",
+    "HEADGATE_REQUIRE_PROMETHEUS": "real/test_observability.py",
+    "HEADGATE_REQUIRE_ROOTFS": "real/test_image.py",
+    "HEADGATE_REQUIRE_CHROMIUM": "browser/test_page.py",
+}
+"""Besides HEADGATE_REQUIRE_KUBE: a suite that needs this program and those of Kubernetes only."""
+
+
+def run_required(programs: Path, *suites: str, variables: Collection[str]) -> str:
+    """What pytest prints of these suites, where no program exists but those of the folder."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(f"tests/{suite}" for suite in suites)]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("HEADGATE_REQUIRE")}
+    environment |= {"HEADGATE_KUBE_BIN": str(programs), "XDG_CACHE_HOME": str(programs), "PYTEST_ADDOPTS": ""}
+    environment |= {"PATH": str(programs), "COLUMNS": "1000", **dict.fromkeys(variables, "1")}
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1, done.stdout
+    return done.stdout
+
+
+def test_required_programs_of_kubernetes_that_are_absent_fail_the_run(tmp_path: Path) -> None:
+    printed = run_required(tmp_path, "real/test_placements.py", variables=("HEADGATE_REQUIRE_KUBE",))
+    assert "(HEADGATE_REQUIRE_KUBE=1)" in printed
+    assert "HEADGATE_REQUIRE_KUBE" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_each_required_program_that_is_absent_fails_its_suite_and_is_named(tmp_path: Path) -> None:
+    """The programs of Kubernetes are there, so that each suite fails for its own program."""
+    for name in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"):
         (tmp_path / name).write_text("#!/bin/sh\nexit 1\n")
         (tmp_path / name).chmod(0o755)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-x", f"tests/{suite}"]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("HEADGATE_REQUIRE")}
-    environment |= {"HEADGATE_KUBE_BIN": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "PYTEST_ADDOPTS": ""}
-    if variable == "HEADGATE_REQUIRE_CHROMIUM":
-        environment["PATH"] = str(tmp_path)
-    required = subprocess.run(command, env={**environment, variable: "1"}, cwd=ROOT, capture_output=True, text=True)
-    assert required.returncode == 1, required.stdout
-    assert f"({variable}=1)" in required.stdout
-    assert variable in (ROOT / ".ci" / "run").read_text()
+    printed = run_required(tmp_path, *REQUIRED_SUITES.values(), variables=REQUIRED_SUITES)
+    failed = re.findall(r"^ERROR tests/(\S+\.py)::.*\((HEADGATE_REQUIRE_\w+)=1\)$", printed, re.M)
+    assert {*failed} == {(suite, variable) for variable, suite in REQUIRED_SUITES.items()}
+    assert all(variable in (ROOT / ".ci" / "run").read_text() for variable in REQUIRED_SUITES)
 
 
 PARTS = (WITHOUT, ONLY)
