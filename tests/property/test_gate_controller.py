@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from property.fake_api import SIZES
 from property.fake_api_with_queues import GROUPS, LEAVES, LIMITS
+from property.named_steps import named_steps
 from property.simulated_gates import GateSimulation
 
 PODS = ["s", "t", "u", "v", "w", "x", "y", "z"]
@@ -71,7 +72,7 @@ OFTEN = ["create_gated"] * 10 + ["show", "work", "delete_slowly"] * 5 + ["step",
 
 
 def lives(steps: dict[str, st.SearchStrategy[tuple[Any, ...]]]) -> st.SearchStrategy[list[tuple[str, Any]]]:
-    taken = st.sampled_from(OFTEN + list(steps)).flatmap(lambda name: st.tuples(st.just(name), steps[name]))
+    taken = named_steps(OFTEN + list(steps), steps)
     return st.lists(taken, min_size=30, max_size=90)
 
 

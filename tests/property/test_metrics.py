@@ -14,6 +14,7 @@ from headgate.scheduling.framework.plugin_timers import PRE_ENQUEUE, ProfileTime
 from headgate.scheduling.metrics.gate_metrics import GATED_PODS, OLDEST, OTHER, WAITS, GateMetrics
 from headgate.scheduling.metrics.scheduler_metrics import ERROR, SCHEDULED, UNSCHEDULABLE, SchedulerMetrics
 from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
+from property.named_steps import named_steps
 from unit.scheduling.pods import START_S, APod, Clocked, a_pod
 
 GATES = ["example.com/a", "example.com/b", "c", "d"]
@@ -28,7 +29,7 @@ STEPS: dict[str, st.SearchStrategy[Any]] = {
     "later": st.sampled_from([0.3, 1.0, 70.0, 5000.0]),
 }
 OFTEN = ["put"] * 5 + ["later"] * 2
-steps = st.sampled_from(OFTEN + list(STEPS)).flatmap(lambda name: st.tuples(st.just(name), STEPS[name]))
+steps = named_steps(OFTEN + list(STEPS), STEPS)
 
 
 class Life:

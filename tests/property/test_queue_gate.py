@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from property.fake_api import SIZES
 from property.fake_api_with_queues import GROUPS, LEAVES, LIMITS
+from property.named_steps import named_steps
 from property.simulated_queues import QueueSimulation
 
 PODS = ["s", "t", "u", "v", "w", "x", "y", "z"]
@@ -63,7 +64,7 @@ OFTEN = (
     ["create_gated"] * 8 + ["show"] * 8 + ["step"] * 6 + ["answer_lift"] * 6 + ["answer_bind"] * 5 + ["put_node"] * 3
 )
 usual = [name for name in STEPS if name not in RARELY]
-steps = st.sampled_from(OFTEN * 2 + usual * 2 + RARELY).flatmap(lambda name: st.tuples(st.just(name), STEPS[name]))
+steps = named_steps(OFTEN * 2 + usual * 2 + RARELY, STEPS)
 lives = st.lists(steps, min_size=30, max_size=90)
 
 

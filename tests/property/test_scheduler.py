@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from property.fake_api import RULES, SIZES
+from property.named_steps import named_steps
 from property.simulated_scheduler import SchedulerSimulation
 
 PODS = ["a", "b", "c", "d", "e", "f"]
@@ -55,7 +56,7 @@ OF_THE_WORLD: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
 }
 STEPS = {**OF_THE_API, **OF_THE_WORLD}
 OFTEN = ["create_pod"] * 6 + ["show"] * 8 + ["step"] * 5 + ["answer_bind"] * 5 + ["put_node"] * 3 + ["later"] * 2
-steps = st.sampled_from(OFTEN + list(STEPS)).flatmap(lambda name: st.tuples(st.just(name), STEPS[name]))
+steps = named_steps(OFTEN + list(STEPS), STEPS)
 lives = st.lists(steps, min_size=30, max_size=80)
 
 

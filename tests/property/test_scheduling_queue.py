@@ -19,6 +19,7 @@ from headgate.scheduling.plugins.priority_sort import PrioritySort
 from headgate.scheduling.plugins.scheduling_gates import SchedulingGates
 from headgate.scheduling.queue.queued_pod_info import QueuedPodInfo
 from headgate.scheduling.queue.scheduling_queue import SchedulingQueue
+from property.named_steps import named_steps
 from property.reference_scheduling_queue import SlowPod, SlowQueue
 from unit.scheduling.pods import PROFILE, START_S, APod, AShape, a_pod
 
@@ -91,7 +92,7 @@ STEPS: dict[str, st.SearchStrategy[Any]] = {
     "later": st.sampled_from([0.3, 1.0, 4.0, 150.0, 301.0]),
 }
 OFTEN = ["put"] * 5 + ["pop"] * 4 + ["fail"] * 5 + ["happens"] * 4 + ["later"] * 2
-steps = st.sampled_from(OFTEN + list(STEPS)).flatmap(lambda name: st.tuples(st.just(name), STEPS[name]))
+steps = named_steps(OFTEN + list(STEPS), STEPS)
 # Long on average: lists left to themselves are mostly short, and little happens in a short life.
 lives = st.lists(steps, min_size=25, max_size=60)
 

@@ -25,6 +25,7 @@ from headgate.kube.pods.termination import OVERDUE_AFTER_S
 from headgate.kube.timestamps import parse_time
 from headgate.scheduling.cluster.terminating_pods import WAITING_FOR_TERMINATING_PODS
 from headgate.scheduling.framework.effects import Effect, Preempt
+from property.named_steps import named_steps
 from terminating_pods import DAY_S, TerminatingCluster, a_group, a_queue, a_queued_pod
 
 Object = dict[str, Any]
@@ -291,7 +292,7 @@ STEPS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "restart": st.just(()),
 }
 OFTEN = ["come"] * 8 + ["end"] * 6
-steps = st.sampled_from([*OFTEN, *STEPS]).flatmap(lambda name: st.tuples(st.just(name), STEPS[name]))
+steps = named_steps([*OFTEN, *STEPS], STEPS)
 residents = st.lists(
     st.tuples(st.sampled_from(list(NODES)), st.integers(1, 4), st.sampled_from(["q", "p"]), st.integers(0, 3)),
     min_size=2,
