@@ -62,7 +62,9 @@ class ChartTemplate:
     def test(self, condition: Condition) -> str:
         paths = [self._code(path) for path in condition.any_of]
         code = paths[0] if len(paths) == 1 else f"or {' '.join(paths)}"
-        return f"not ({code})" if condition.negated else code
+        code = f"not ({code})" if condition.negated else code
+        every = "".join(f" {self._code(path)}" for path in condition.all_of)
+        return f"and ({code}){every}" if every else code
 
     def _mapping(self, tree: Mapping[str, Tree], depth: int) -> list[str]:
         lines: list[str] = []

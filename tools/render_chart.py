@@ -54,6 +54,8 @@ FILES = {
     "monitoring.yaml": ("PodMonitor", "ServiceMonitor", "PrometheusRule", DASHBOARD),
     "queue.yaml": ("Queue",),
 }
+PAGE_FILE = "dashboard.yaml"
+"""The objects of the live page, whatever their kinds are."""
 
 HELPERS = """\
 {{- define "headgate.image" -}}
@@ -185,8 +187,10 @@ def render() -> dict[str, str]:
         "templates/NOTES.txt": NOTES.replace("DEFINITION_NAMES", _quoted(_definition_names())),
     }
     for name, kinds in FILES.items():
-        objects = [each for each in install_templates() if _kind(each) in kinds]
+        objects = [each for each in install_templates() if _kind(each) in kinds and not _is_of_page(each)]
         files[f"templates/{name}"] = _MADE + "".join(chart.document(each) for each in objects)
+    page = [each for each in install_templates() if _is_of_page(each)]
+    files[f"templates/{PAGE_FILE}"] = _MADE + "".join(map(chart.document, page))
     files["templates/uninstall-hook.yaml"] = _MADE + "".join(map(chart.document, uninstall_hook()))
     files["templates/tests/status.yaml"] = _MADE + "".join(map(chart.document, status_hook()))
     for definitions_of, condition in (
@@ -198,6 +202,10 @@ def render() -> dict[str, str]:
             name = definition["metadata"]["name"]
             files[f"templates/crds/{name}.yaml"] = _MADE + _definition(chart, definition, condition)
     return files
+
+
+def _is_of_page(each: TemplateObject) -> bool:
+    return each.condition is not None and "dashboard.enabled" in each.condition.any_of
 
 
 def _kind(each: TemplateObject) -> str:

@@ -57,7 +57,17 @@ PLACED: Object = {
     "logFormat": "json",
 }
 POLICIES: Object = {"gatePolicies": {"enabled": True}}
-VALUES = {"defaults": {}, "monitored": MONITORED, "gates only": GATES, "placed": PLACED, "gate policies": POLICIES}
+PAGE: Object = {"dashboard": {"enabled": True}}
+PAGE_PLACED: Object = {**PLACED, "dashboard": {"enabled": True, "tlsSecret": "page-tls", "resources": {"limits": None}}}
+VALUES = {
+    "defaults": {},
+    "monitored": MONITORED,
+    "gates only": GATES,
+    "placed": PLACED,
+    "gate policies": POLICIES,
+    "page": PAGE,
+    "page with a certificate": PAGE_PLACED,
+}
 
 
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import re
 import socket
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,8 @@ from harness.page import Event, Page
 from harness.processes import Process
 from harness.scheduler_process import send, wait_for
 from headgate.capacity.names import OPT_IN, QUEUE_NAME
+from headgate.install.rights import DASHBOARD_RULES
+from headgate.install.roles import policy_rules
 from simulated_clusters import any_flavor, kueue_queue, volcano_queue
 
 COMPONENTS = "apiserver,nodes,controllers,scheduler,quota,jobs"
@@ -271,6 +276,45 @@ def test_the_page_of_another_cluster_names_the_rights_that_it_lacks(server: Embe
     finally:
         process.stop()
     assert "Traceback" not in process.log.read_text()
+
+
+def test_a_page_for_users_prints_no_token_and_makes_its_certificate(server: EmbeddedServer, tmp_path: Path) -> None:
+    """What the Deployment of the chart runs, with the rights of the documentation."""
+    token = allow(server, "page", policy_rules(DASHBOARD_RULES))
+    viewer = allow(server, "page-viewer", reading(("scheduling.volcano.sh", "queues")))
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(server.kubeconfig.read_text().replace(server.token, token))
+    words = ("--listen", "0.0.0.0:0", "--own-certificate", "--user-tokens-only", "--kubeconfig", str(kubeconfig))
+    process = Process([str(HEADGATE), "dashboard", *words], tmp_path / "dashboard.log")
+    try:
+        process.wait_until(lambda: "the page of" in process.log.read_text(), 30)
+        said = process.log.read_text()
+        assert "token=" not in said
+        assert "missing right" not in said
+        found = re.search(r"https://0\.0\.0\.0:(\d+)/", said)
+        assert found is not None, said
+        assert _secure_get(int(found[1]), "/livez") == (200, b"ok\n")
+        assert _secure_get(int(found[1]), "/api/info")[0] == 401
+        assert _secure_get(int(found[1]), "/api/info", server.token)[0] == 200
+        status, body = _secure_get(int(found[1]), "/api/rows?topics=queues,waiting", viewer)
+        assert status == 200
+        assert [row["key"] for row in json.loads(body)["topics"]["queues"] if row["key"] == "q"] == ["q"]
+        assert json.loads(body)["topics"]["waiting"] == []
+    finally:
+        process.stop()
+    assert "Traceback" not in process.log.read_text()
+
+
+def _secure_get(port: int, path: str, token: str = "") -> tuple[int, bytes]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=30, context=context)
+    try:
+        connection.request("GET", path, headers={"authorization": f"Bearer {token}"} if token else {})
+        response = connection.getresponse()
+        return response.status, response.read()
+    finally:
+        connection.close()
 
 
 def test_no_page_is_served_with_no_dashboard(tmp_path: Path) -> None:

@@ -75,8 +75,9 @@ def pod_security() -> Object:
     }
 
 
-def container(name: str, arguments: list[Tree], **more: Tree) -> Object:
-    """A container that runs ``headgate`` without privileges, on a root file system that it cannot write."""
+def container(name: str, arguments: list[Tree], *, resources: str = "resources", **more: Tree) -> Object:
+    """A container that runs ``headgate`` without privileges, on a root file system that it cannot write. ``resources``:
+    the option with its requests and limits."""
     return {
         "name": name,
         "image": Setting("$image"),
@@ -85,7 +86,7 @@ def container(name: str, arguments: list[Tree], **more: Tree) -> Object:
         "args": arguments,
         "env": [{"name": "HOME", "value": "/tmp"}],
         **more,
-        "resources": Setting("resources"),
+        "resources": Setting(resources),
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},
@@ -114,7 +115,7 @@ def deployment() -> TemplateObject:
         {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
         When(_WEBHOOKS, {"name": "webhooks", "containerPort": WEBHOOK_PORT, "protocol": "TCP"}),
     ]
-    probes = {
+    probes: Object = {
         "startupProbe": {"httpGet": {"path": "/livez", **probe}, "periodSeconds": 2, "failureThreshold": 60},
         "livenessProbe": {"httpGet": {"path": "/livez", **probe}, "periodSeconds": 20, "timeoutSeconds": 5},
         # The Service of the webhooks needs replicas that answer them, whether or not they lead: a new leader lists all

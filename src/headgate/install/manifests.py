@@ -16,6 +16,7 @@ from headgate.capacity.kinds.definitions import DEFINITIONS
 from headgate.capacity.names import GROUP, OPT_IN, VERSION
 from headgate.gate_policies.definitions import DEFINITION
 from headgate.install.deployment import configuration, deployment, disruption_budget
+from headgate.install.live_page import live_page
 from headgate.install.metrics_access import metrics_access
 from headgate.install.monitoring import dashboard, monitors
 from headgate.install.names import FIELD_MANAGER, NAME, NAMESPACE, REGISTERED, WEBHOOK_STATE, labels, metadata
@@ -25,6 +26,7 @@ from headgate.install.options import (
     DashboardOptions,
     GatePolicyOptions,
     InstallOptions,
+    LivePageOptions,
     MetricsOptions,
     MonitoringOptions,
     MonitorOptions,
@@ -66,6 +68,7 @@ def _templates() -> Iterator[TemplateObject]:
     yield deployment()
     yield from monitors()
     yield dashboard()
+    yield from live_page()
     queue: Object = {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": "Queue",
@@ -82,6 +85,11 @@ def install_objects(options: InstallOptions, namespace: str) -> list[Object]:
         namespace_object(namespace),
         *(resolve(each.body, values) for each in install_templates() if values.holds(each.condition)),
     ]
+
+
+def is_manager(obj: Object) -> bool:
+    """Whether it is the Deployment of the components; that of the page serves nothing that others need."""
+    return bool(obj["kind"] == "Deployment" and obj["metadata"]["name"] == NAME)
 
 
 def template_values(options: InstallOptions, namespace: str) -> TemplateValues:
@@ -136,5 +144,6 @@ EVERYTHING: Final = InstallOptions(
         RulesOptions(enabled=True),
         DashboardOptions(enabled=True),
     ),
+    dashboard=LivePageOptions(enabled=True),
 )
 """All objects that any installation may have, except its queue, which is the user's."""

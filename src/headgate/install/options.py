@@ -121,6 +121,19 @@ class MonitoringOptions(_Options, frozen=True):
     dashboard: Annotated[DashboardOptions, Meta(description="A dashboard for Grafana.")] = DashboardOptions()
 
 
+class LivePageOptions(_Options, frozen=True):
+    enabled: Annotated[
+        bool, Meta(description="Whether a Deployment runs `headgate dashboard`, for users with tokens of the cluster.")
+    ] = False
+    tls_secret: Annotated[
+        str,
+        Meta(description="A Secret (tls.crt, tls.key). Empty: the pod makes a certificate that browsers do not know."),
+    ] = ""
+    resources: Annotated[Object, Meta(description="Requests and limits of the container.")] = msgspec.field(
+        default_factory=lambda: {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "1Gi"}}
+    )
+
+
 class CustomResourceOptions(_Options, frozen=True):
     enabled: Annotated[bool, Meta(description="Whether missing CustomResourceDefinitions are created.")] = True
     keep: Annotated[bool, Meta(description="Whether `helm uninstall` keeps them, and all queues with them.")] = True
@@ -190,6 +203,7 @@ class InstallOptions(_Options, frozen=True):
     monitoring: Annotated[MonitoringOptions, Meta(description="Objects for Prometheus and Grafana.")] = (
         MonitoringOptions()
     )
+    dashboard: Annotated[LivePageOptions, Meta(description="The live page (docs/dashboard.md).")] = LivePageOptions()
     crds: Annotated[CustomResourceOptions, Meta(description="The CustomResourceDefinitions of queues.")] = (
         CustomResourceOptions()
     )
@@ -260,6 +274,8 @@ def _problem_of_image(image: ImageOptions) -> str:
 
 
 def _problem_of_pods(options: InstallOptions) -> str:
+    if options.dashboard.tls_secret and (messages := is_dns1123_subdomain(options.dashboard.tls_secret)):
+        return f"dashboard.tlsSecret {options.dashboard.tls_secret!r}: {messages[0]}"
     if options.priority_class_name and (messages := is_dns1123_subdomain(options.priority_class_name)):
         return f"priorityClassName {options.priority_class_name!r}: {messages[0]}"
     monitoring = options.monitoring

@@ -25,7 +25,7 @@ from headgate.http.transport import HTTPRequest
 from headgate.install.access_reviews import AccessRight, right_of
 from headgate.install.component_change import components_of
 from headgate.install.kinds import display_name, path_of, place_of, resource_of
-from headgate.install.manifests import EVERYTHING, install_objects
+from headgate.install.manifests import EVERYTHING, install_objects, is_manager
 from headgate.install.names import FIELD_MANAGER, INSTANCE, MANAGED_BY, NAME, PART_OF
 from headgate.install.options import InstallOptions
 from headgate.install.uninstall_steps import (
@@ -183,7 +183,7 @@ def _is_own(live: Object, namespace: str) -> bool:
 def _await_former_pods(plan: PrunePlan) -> UninstallSteps[None]:
     """Pods with other arguments than those of the Deployment run components that are not installed any more. If the
     Deployment has other arguments, too, another client installs other options, whose objects must stay."""
-    (wanted,) = [each for each in install_objects(plan.options, plan.namespace) if each["kind"] == "Deployment"]
+    (wanted,) = [each for each in install_objects(plan.options, plan.namespace) if is_manager(each)]
     arguments = _arguments(wanted["spec"]["template"]["spec"])
     waited_s = 0.0
     while True:

@@ -316,6 +316,25 @@ METRICS_RULES: Final = (
 )
 """Of a process with ``--metrics-secure``."""
 
+DASHBOARD_RULES: Final = (
+    RightRule("", ("pods",), READ, "What waits and runs; the explanation of one pod."),
+    RightRule("", ("nodes", "namespaces", "limitranges"), WATCH, "How full nodes are; what a queue selects."),
+    RightRule("node.k8s.io", ("runtimeclasses",), WATCH, "The overhead of pods with a RuntimeClass."),
+    RightRule(VOLCANO, ("queues", "podgroups"), WATCH, "Queues, their line, and gangs."),
+    RightRule(KUEUE, ("workloads",), READ, "What waits for quota; the explanation of one Workload."),
+    RightRule(
+        KUEUE,
+        ("clusterqueues", "localqueues", "cohorts", "resourceflavors", "admissionchecks"),
+        WATCH,
+        "Quota, and who uses it.",
+    ),
+    RightRule(HEADGATE, ("gatepolicies",), WATCH, "The owners of gates."),
+    RightRule(_EXTENSIONS, ("customresourcedefinitions",), WATCH, "Which of the kinds are served."),
+    RightRule("authentication.k8s.io", ("tokenreviews",), ("create",), "Which user is the viewer?"),
+    RightRule("authorization.k8s.io", ("subjectaccessreviews",), ("create",), "What may this viewer list?"),
+)
+"""Of `headgate dashboard`. docs/dashboard.md prints them, and the Deployment of the page has them."""
+
 UNINSTALL_RULES: Final = (
     RightRule(
         _RBAC,

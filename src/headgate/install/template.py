@@ -50,10 +50,12 @@ class Text(msgspec.Struct, frozen=True):
 
 
 class Condition(msgspec.Struct, frozen=True):
-    """True if one of the options is true, or is not empty; ``negated``: if none of them is."""
+    """True if one of the options is true, or is not empty; ``negated``: if none of them is. ``all_of``: each of these
+    has to be true, too."""
 
     any_of: tuple[str, ...]
     negated: bool = False
+    all_of: tuple[str, ...] = ()
 
 
 class When(msgspec.Struct, frozen=True):
@@ -132,7 +134,10 @@ class TemplateValues:
         return found
 
     def holds(self, condition: Condition | None) -> bool:
-        return condition is None or any(self.get(path) for path in condition.any_of) != condition.negated
+        if condition is None:
+            return True
+        holds = any(self.get(path) for path in condition.any_of) != condition.negated
+        return holds and all(self.get(path) for path in condition.all_of)
 
 
 def resolve(tree: Tree, values: TemplateValues) -> Any:

@@ -25,7 +25,7 @@ from headgate.http.transport import HTTPRequest
 from headgate.install.applying import helm_release, is_of_headgate
 from headgate.install.existing import UnknownInstallation, elsewhere, existing_installations
 from headgate.install.kinds import SECRETS, display_name, path_of, place_of, resource_of
-from headgate.install.manifests import EVERYTHING, install_objects, namespace_object
+from headgate.install.manifests import EVERYTHING, install_objects, is_manager, namespace_object
 from headgate.install.names import MANAGED_BY, NAME, PART_OF
 from headgate.install.releasing import activate_workloads, release_waiting, remove_finalizers
 from headgate.install.rights import CONFIGURATION_NAME, LEASE_NAMESPACE, LEASES
@@ -299,7 +299,7 @@ def _delete_leases(plan: UninstallPlan) -> UninstallSteps[None]:
 def _delete_objects(plan: UninstallPlan) -> UninstallSteps[None]:
     """Those with the label of an installation; an object of the same name that a user made stays."""
     for obj in reversed(install_objects(EVERYTHING, plan.namespace)):
-        if obj["kind"] in ("Namespace", "Deployment"):
+        if obj["kind"] == "Namespace" or is_manager(obj):
             continue
         found = yield from read(path_of(obj))
         if found is not None and not is_of_headgate(found):

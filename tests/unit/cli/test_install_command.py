@@ -68,6 +68,12 @@ def test_a_queue_has_the_given_limits() -> None:
     assert queue["spec"]["capability"] == {"cpu": "20", "nvidia.com/gpu": "4"}
 
 
+def test_the_live_page_is_added_by_an_option() -> None:
+    names = [each["metadata"]["name"] for each in _printed("--dashboard") if each["kind"] == "Deployment"]
+    assert names == ["headgate", "headgate-dashboard"]
+    assert [each["metadata"]["name"] for each in _printed() if each["kind"] == "Deployment"] == ["headgate"]
+
+
 def test_options_of_the_command_line_override_those_of_the_file(tmp_path: Path) -> None:
     file = tmp_path / "values.yaml"
     file.write_text("replicas: 5\npodLabels: {team: a}\n")

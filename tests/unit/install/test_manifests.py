@@ -29,6 +29,10 @@ def _deployment(options: InstallOptions, namespace: str = "headgate-system") -> 
     return found
 
 
+def _deployments(options: InstallOptions) -> list[Object]:
+    return [each for each in install_objects(options, "headgate-system") if each["kind"] == "Deployment"]
+
+
 def _names(options: InstallOptions) -> set[str]:
     return {f"{each['kind']}/{each['metadata']['name']}" for each in install_objects(options, "headgate-system")}
 
@@ -131,6 +135,59 @@ def test_gate_policies_that_would_not_be_applied_are_refused(values: Object, pro
     options = read_values({**values, "gatePolicies": {"enabled": True}})
     assert isinstance(options, InstallOptions)
     assert problem in problem_of(options)
+
+
+def _page(values: Object) -> dict[str, Object]:
+    options = read_values({"dashboard": {"enabled": True}, **values})
+    assert isinstance(options, InstallOptions)
+    objects = install_objects(options, "headgate-system")
+    return {each["kind"]: each for each in objects if each["metadata"]["name"] == "headgate-dashboard"}
+
+
+def test_the_live_page_exists_only_on_request_and_has_an_account_of_its_own() -> None:
+    assert not [each for each in _names(InstallOptions()) if "dashboard" in each]
+    made = _page({})
+    kinds = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Service", "NetworkPolicy", "Deployment"}
+    assert made.keys() == kinds
+    pod = made["Deployment"]["spec"]["template"]
+    assert pod["spec"]["serviceAccountName"] == "headgate-dashboard"
+    assert made["ClusterRoleBinding"]["subjects"][0]["name"] == "headgate-dashboard"
+    for selector in (made["Service"]["spec"]["selector"], made["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"]):
+        assert selector.items() <= pod["metadata"]["labels"].items()
+        assert selector["app.kubernetes.io/component"] == "dashboard"
+    (manager,) = _deployments(InstallOptions())
+    assert not manager["spec"]["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+
+
+def test_the_live_page_prints_no_token_and_makes_a_certificate_unless_a_secret_has_one() -> None:
+    (container,) = _page({})["Deployment"]["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == [
+        "dashboard",
+        "--listen=0.0.0.0:8443",
+        "--user-tokens-only",
+        "--own-certificate",
+        "--log-level=info",
+        "--log-format=text",
+    ]
+    context = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True}
+    assert container["securityContext"] == context
+    pod = _page({"dashboard": {"enabled": True, "tlsSecret": "page"}})["Deployment"]["spec"]["template"]["spec"]
+    assert {"name": "certificate", "secret": {"secretName": "page"}} in pod["volumes"]
+    (container,) = pod["containers"]
+    assert "--own-certificate" not in container["args"]
+    assert "--tls-cert-file=/etc/headgate-tls/tls.crt" in container["args"]
+    assert "--tls-private-key-file=/etc/headgate-tls/tls.key" in container["args"]
+    assert {"name": "certificate", "mountPath": "/etc/headgate-tls", "readOnly": True} in container["volumeMounts"]
+
+
+def test_the_live_page_has_no_network_policy_if_none_is_wanted() -> None:
+    assert "NetworkPolicy" not in _page({"networkPolicy": {"enabled": False}})
+
+
+def test_a_secret_of_the_live_page_that_no_secret_can_be_is_refused() -> None:
+    options = read_values({"dashboard": {"tlsSecret": "Not A Name"}})
+    assert isinstance(options, InstallOptions)
+    assert problem_of(options).startswith("dashboard.tlsSecret 'Not A Name'")
 
 
 def test_monitoring_objects_exist_only_on_request() -> None:

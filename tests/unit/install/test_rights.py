@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -9,8 +10,9 @@ import yaml
 from tools.render_rights import EXAMPLES, FILES, render
 
 from headgate.install.manifests import install_objects
-from headgate.install.options import COMPONENTS, GatePolicyOptions, InstallOptions, with_components
+from headgate.install.options import COMPONENTS, GatePolicyOptions, InstallOptions, LivePageOptions, with_components
 from headgate.install.rights import (
+    DASHBOARD_RULES,
     GATE_POLICY_RULES,
     GATE_POLICY_USER_RULES,
     LEASES,
@@ -28,6 +30,7 @@ Object = dict[str, Any]
 EVERY = [
     *(rule for rules in (*RULES.values(), *USER_RULES.values()) for rule in rules),
     *METRICS_RULES,
+    *DASHBOARD_RULES,
     *GATE_POLICY_RULES,
     *GATE_POLICY_USER_RULES,
     *UNINSTALL_RULES,
@@ -67,6 +70,29 @@ def test_gate_policies_have_rights_only_if_they_are_switched_on() -> None:
     assert roles(InstallOptions()) == []
     made = roles(InstallOptions(gate_policies=GatePolicyOptions(enabled=True)))
     assert _granted(made) == atoms((*GATE_POLICY_RULES, *GATE_POLICY_USER_RULES))
+
+
+def test_the_live_page_has_the_rights_that_its_documentation_prints_and_no_others() -> None:
+    options = InstallOptions(dashboard=LivePageOptions(enabled=True))
+    objects = install_objects(options, "headgate-system")
+    roles = [each for each in objects if each["metadata"]["name"] == "headgate-dashboard"]
+    (printed,) = re.findall(r"```yaml\n(.*?)```", (EXAMPLES.parent / "docs" / "dashboard.md").read_text(), re.DOTALL)
+    assert _granted(roles) == _granted([yaml.safe_load(printed)]) == atoms(DASHBOARD_RULES)
+    assert {each["kind"] for each in roles if each.get("rules")} == {"ClusterRole"}
+
+
+def test_the_live_page_writes_nothing_but_questions_about_rights() -> None:
+    written = {(rule.group, *rule.resources) for rule in DASHBOARD_RULES if {*rule.verbs} - {"get", "list", "watch"}}
+    assert written == {("authentication.k8s.io", "tokenreviews"), ("authorization.k8s.io", "subjectaccessreviews")}
+
+
+def test_the_live_page_may_watch_all_that_it_shows() -> None:
+    from headgate.dashboard.io.feed import WATCHED
+
+    granted = {(group, resource) for _, group, resource, _, verb in atoms(DASHBOARD_RULES) if verb == "watch"}
+    assert granted == {(each.group, each.plural) for each in WATCHED} | {
+        ("apiextensions.k8s.io", "customresourcedefinitions")
+    }
 
 
 def test_every_rule_names_its_scenario_and_none_has_a_wildcard() -> None:

@@ -25,7 +25,7 @@ from headgate.cli.options.query_options import served_option
 from headgate.cli.wiring.event_loop import loop_factory
 from headgate.cli.wiring.shutdown import ShutdownSignals
 from headgate.client.kubeconfig import RESTConfig
-from headgate.dashboard.io.server import PageOptions, serve_page
+from headgate.dashboard.io.server import PageOptions, PageTLS, serve_page
 from headgate.http.peer import is_loopback
 from headgate.http.server import listen
 from headgate.http.server_tls import key_pair_context
@@ -58,6 +58,16 @@ _DEFAULT_LISTEN: Final = "127.0.0.1:6480"
     default=None,
     help="The key of the certificate (PEM).",
 )
+@click.option(
+    "--own-certificate",
+    is_flag=True,
+    help="Serve over TLS with a certificate that the process makes itself. Browsers do not know it and warn.",
+)
+@click.option(
+    "--user-tokens-only",
+    is_flag=True,
+    help="Print no token: every viewer logs in with a bearer token of the cluster.",
+)
 @served_option
 @cluster_options
 @log_options
@@ -65,6 +75,8 @@ def command(
     listen_at: str,
     tls_cert_file: Path | None,
     tls_private_key_file: Path | None,
+    own_certificate: bool,
+    user_tokens_only: bool,
     served: tuple[str, ...],
     gated: tuple[str, ...],
     kubeconfig: str,
@@ -83,34 +95,41 @@ def command(
     Example:
       headgate dashboard
       headgate dashboard --context production --listen 127.0.0.1:0
+      headgate dashboard --listen 0.0.0.0:8443 --own-certificate --user-tokens-only
     """
     address = parse_address("--listen", listen_at, _DEFAULT_LISTEN)
     if isinstance(address, str):
         raise click.UsageError(address)
-    tls = _tls_context(address[0], tls_cert_file, tls_private_key_file)
+    tls = _page_tls(address[0], tls_cert_file, tls_private_key_file, makes_own=own_certificate)
     rest_config = rest_config_or_exit("dashboard", kubeconfig, context)
     make_views = functools.partial(ClusterViews, frozenset(served), frozenset(gated))
-    options = PageOptions(rest_config.server, make_views, tls)
+    options = PageOptions(rest_config.server, make_views, tls, has_operator=not user_tokens_only)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         problem = runner.run(_run(rest_config, address, options))
     if problem:
         exit_with_error("dashboard", problem)
 
 
-def _tls_context(host: str, certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:
+def _page_tls(host: str, certificate: Path | None, key: Path | None, *, makes_own: bool) -> PageTLS | None:
     if (certificate is None) is not (key is None):
         raise click.UsageError("--tls-cert-file and --tls-private-key-file belong together")
     if certificate is None or key is None:
+        if makes_own:
+            return PageTLS(None)
         if not is_loopback(host):
             raise click.UsageError(
                 f"--listen {host}: tokens would be sent in the clear; pass --tls-cert-file and --tls-private-key-file, "
-                "or listen on 127.0.0.1"
+                "or --own-certificate, or listen on 127.0.0.1"
             )
         return None
+    if makes_own:
+        raise click.UsageError("--own-certificate and --tls-cert-file exclude each other: choose one")
+    files = CertificateFiles(certificate, key)
     try:
-        return key_pair_context(CertificateFiles(certificate, key).read())
+        key_pair_context(files.read())
     except (OSError, ssl.SSLError) as problem:
         raise click.UsageError(f"{certificate} and {key} cannot be used: {problem}") from problem
+    return PageTLS(files)
 
 
 async def _run(rest_config: RESTConfig, address: tuple[str, int], options: PageOptions) -> str:

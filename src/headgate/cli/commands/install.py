@@ -33,7 +33,7 @@ from headgate.install.checking import check_object, lacking_rights, refusals
 from headgate.install.component_change import ReplicasNotStopped, stop_before_change
 from headgate.install.existing import UnknownInstallation, being_deleted, elsewhere, existing_installations
 from headgate.install.kinds import display_name
-from headgate.install.manifests import install_objects, needed_definitions
+from headgate.install.manifests import install_objects, is_manager, needed_definitions
 from headgate.install.options import (
     COMPONENTS,
     MAX_REPLICAS,
@@ -97,6 +97,12 @@ def _not_empty(context: click.Context, parameter: click.Parameter, value: str | 
 @click.option("--image", default=None, callback=_not_empty, metavar="IMAGE", help="The image, with its tag or digest.")
 @click.option("--replicas", type=click.IntRange(1, MAX_REPLICAS), default=None, metavar="N", help="Pods. [default: 2]")
 @click.option(
+    "--dashboard",
+    "has_page",
+    is_flag=True,
+    help="Also run the live page (headgate dashboard) as a Deployment, for users with tokens of the cluster.",
+)
+@click.option(
     "--values",
     "values_file",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -144,6 +150,7 @@ def command(
     capability: tuple[str, ...],
     image: str,
     replicas: int | None,
+    has_page: bool,
     values_file: Path | None,
     skip_crds: bool,
     prints: bool,
@@ -184,6 +191,8 @@ def command(
     if problem := problem_of_namespace(namespace):
         raise click.BadParameter(problem, param_hint="--namespace")
     options = _options(components, only_gates, queue, capability, image, replicas, values_file)
+    if has_page:
+        options = msgspec.structs.replace(options, dashboard=msgspec.structs.replace(options.dashboard, enabled=True))
     if skip_crds:
         options = msgspec.structs.replace(options, crds=msgspec.structs.replace(options.crds, enabled=False))
     definitions, objects = needed_definitions(options), install_objects(options, namespace)
@@ -292,7 +301,7 @@ async def _apply(
                     if isinstance(done, InstallRefused):
                         exit_with_error("install", done.text)
                     click.echo(f"customresourcedefinition.apiextensions.k8s.io/{done.name} {done.action}")
-            if obj["kind"] == "Deployment":
+            if is_manager(obj):
                 await perform_steps(transport, withdraw_webhooks(plan), click.echo)
                 await _stop_before_change(transport, obj)
             result = await perform_requests(transport, apply_object(obj, adopts=adopts))

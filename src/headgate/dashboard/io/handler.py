@@ -26,7 +26,7 @@ from headgate.dashboard.redaction import redact_detail
 from headgate.dashboard.rights import ViewerRights, visible, visible_entry
 from headgate.dashboard.sessions import Sessions, read_login
 from headgate.dashboard.stream import ViewerStream, read_topics
-from headgate.http.request_handler import ClientPeer, HandlerResponse, RequestProblem
+from headgate.http.request_handler import TEXT, ClientPeer, HandlerResponse, RequestProblem
 from headgate.http.request_head import RequestHead
 from headgate.http.request_reader import ReceivedRequest
 from headgate.runtime.health.access_reviews import Verdict
@@ -51,6 +51,7 @@ _TYPES: Final[Mapping[str, str]] = {
     "css": "text/css; charset=utf-8",
     "svg": "image/svg+xml",
 }
+_HEALTH: Final = frozenset({"/livez", "/readyz"})
 _RIGHTS_S: Final = 30.0
 _MAX_STREAMS: Final = 200
 _encode: Final = msgspec.json.Encoder().encode
@@ -77,6 +78,8 @@ class PageHandler:
         self, request: ReceivedRequest, peer: ClientPeer
     ) -> HandlerResponse | Coroutine[Any, Any, HandlerResponse]:
         head = request.head
+        if head.path in _HEALTH:  # the kubelet has neither a token nor the name of this host
+            return HandlerResponse(200, b"ok\n", TEXT, _NO_STORE)
         if self._hosts and (head.headers.get("host") or "") not in self._hosts:
             return _problem(421, "this server does not answer for that host name")
         if head.path.startswith("/api/"):

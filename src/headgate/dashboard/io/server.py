@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import secrets
 import socket
-import ssl
 from collections.abc import AsyncIterator, Callable
 from typing import Final
 
@@ -23,7 +22,9 @@ from headgate.dashboard.sessions import Sessions
 from headgate.http.peer import is_loopback
 from headgate.http.server import HTTPServer
 from headgate.http.server_limits import ServerLimits
+from headgate.http.server_tls import key_pair_context
 from headgate.http.transport import Transport
+from headgate.runtime.health.secured_server import CertificateFiles, keeping_certificate, own_certificate
 from headgate.views.cluster_views import ClusterViews
 
 _LIMITS: Final = ServerLimits(
@@ -31,16 +32,24 @@ _LIMITS: Final = ServerLimits(
 )
 
 
+class PageTLS(msgspec.Struct, frozen=True):
+    """``files``: None if the server makes its certificate itself."""
+
+    files: CertificateFiles | None
+
+
 class PageOptions(msgspec.Struct, frozen=True):
-    """``server``: the cluster, as the page names it. ``tls``: None for plain HTTP."""
+    """``server``: the cluster, as the page names it. ``tls``: None for plain HTTP. ``has_operator``: whether a token
+    that is printed shows what the process may read; otherwise every viewer needs a token of the cluster."""
 
     server: str
     make_views: Callable[[], ClusterViews] = ClusterViews
-    tls: ssl.SSLContext | None = None
+    tls: PageTLS | None = None
+    has_operator: bool = True
 
 
 class ServedPage(msgspec.Struct, frozen=True):
-    """``address``: with the token of the operator in its fragment."""
+    """``address``: with the token of the operator, if there is one, in its fragment."""
 
     feed: ViewsFeed
     address: str
@@ -50,16 +59,24 @@ class ServedPage(msgspec.Struct, frozen=True):
 async def serve_page(
     transport: Transport, sock: socket.socket, host: str, options: PageOptions
 ) -> AsyncIterator[ServedPage]:
-    """Serves on a socket that listens, until the block ends."""
+    """Serves on a socket that listens, until the block ends. May raise ``OSError`` and ``ssl.SSLError``, for files of
+    the certificate that cannot be used."""
     port = sock.getsockname()[1]
-    token = secrets.token_urlsafe(24)
+    token = secrets.token_urlsafe(24) if options.has_operator else ""
+    files = None if options.tls is None else options.tls.files
+    certificate = None if options.tls is None else own_certificate(host) if files is None else files.read()
     feed = ViewsFeed(transport, options.make_views)
     sessions = Sessions(f"headgate-{port}", is_secure=options.tls is not None)
     hosts = _hosts(port) if is_loopback(host) else frozenset[str]()
     handler = PageHandler(feed, Viewers(feed.transport, token), sessions, hosts, options.server)
     shown = f"[{host}]" if ":" in host else host
-    address = f"{'http' if options.tls is None else 'https'}://{shown}:{port}/#token={token}"
-    async with feed.running(), HTTPServer(handler, _LIMITS, options.tls).listening_on(sock):
+    address = f"{'http' if options.tls is None else 'https'}://{shown}:{port}/{f'#token={token}' if token else ''}"
+    server = HTTPServer(handler, _LIMITS, None if certificate is None else key_pair_context(certificate))
+    async with contextlib.AsyncExitStack() as stack:
+        await stack.enter_async_context(feed.running())
+        await stack.enter_async_context(server.listening_on(sock))
+        if certificate is not None:
+            await stack.enter_async_context(keeping_certificate(server, files, host, certificate))
         reviewing = asyncio.create_task(handler.run())
         try:
             yield ServedPage(feed, address)

@@ -86,14 +86,22 @@ async def serve_secured_health(
     """Serves until the block ends. Yields the port. May raise ``OSError``, also for files that cannot be used."""
     certificate = own_certificate(host) if files is None else files.read()
     server = HTTPServer(SecuredHandler(handler, reviews), health_limits(), key_pair_context(certificate))
-    async with server.listening(host, port) as bound_port:
-        keeping = asyncio.create_task(_keep_certificate(server, files, host, certificate))
-        try:
-            yield bound_port
-        finally:
-            keeping.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await keeping
+    async with server.listening(host, port) as bound_port, keeping_certificate(server, files, host, certificate):
+        yield bound_port
+
+
+@contextlib.asynccontextmanager
+async def keeping_certificate(
+    server: HTTPServer, files: CertificateFiles | None, host: str, used: CertificateKeyPair
+) -> AsyncIterator[None]:
+    """Renews the certificate of a server, or reads its files again, until the block ends. ``used``: the present one."""
+    keeping = asyncio.create_task(_keep_certificate(server, files, host, used))
+    try:
+        yield
+    finally:
+        keeping.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await keeping
 
 
 def own_certificate(host: str) -> CertificateKeyPair:
@@ -126,6 +134,6 @@ def renewed(
         if found != used:
             server.use_tls(key_pair_context(found))
     except (OSError, ssl.SSLError) as problem:
-        _log.warning("the metrics server keeps its certificate, because the files cannot be used: %s", problem)
+        _log.warning("the server keeps its certificate, because the files cannot be used: %s", problem)
         return used
     return found
