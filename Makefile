@@ -21,7 +21,7 @@ SEED ?= 1
 # A start that compiles six hundred modules first is not a quick one, and the suites start many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup up test test-full file-seconds check kube karpenter kueue helm newest skew prometheus rootfs chromium chart \
+.PHONY: help setup up test test-full file-seconds check kube karpenter kueue helm newest skew prometheus rootfs chromium pictures chart \
 	bench torture mutants dist image lock clean
 
 help:
@@ -40,6 +40,7 @@ help:
 	@echo "make prometheus  get Debian's Prometheus, which scrapes Headgate in the suite of observability"
 	@echo 'make rootfs  unpack Debian packages, from which the suite of the image builds and runs it (as root)'
 	@echo "make chromium  install Debian's Chromium, in which the suite of the page runs (as root)"
+	@echo 'make pictures  take the pictures of the page for docs/dashboard.md'
 	@echo 'make chart   write the Helm chart, the example rights and deploy/monitoring again, after a change of headgate.install'
 	@echo 'make bench   measure'
 	@echo 'make torture kill, pause, flip and compact for hours (ARGS="kills --kills 100" for less)'
@@ -105,6 +106,9 @@ rootfs:
 
 chromium:
 	@command -v chromium || { apt-get update -qq && apt-get install -qq --yes --no-install-recommends chromium fonts-dejavu-core; }
+
+pictures: setup chromium
+	@PYTHONPATH=tests $(BIN)/python -m browser.pictures
 
 newest:
 	@$(PYTHON) tools/kube/build.py newest

@@ -17,6 +17,7 @@ from bench import (
     controllers,
     creates,
     cycle,
+    dashboard,
     estimates,
     evictions,
     gate,
@@ -61,9 +62,11 @@ BENCHES = {
     "workloads": workloads.main,
     "responsiveness": responsiveness.main,
     "simulate": simulate.main,
+    "dashboard": dashboard.main,
 }
 WITH_OPTIONS = {
     "admission-reviews": admission_reviews.main,
+    "dashboard": dashboard.main,
     "estimates": estimates.main,
     "scheduler": scheduler.main,
     "gate": gate.main,

@@ -35,7 +35,7 @@ os.dup2(events, 4)
 os.execvp(sys.argv[3], sys.argv[3:])
 """
 """The browser reads commands from the file descriptor 3, and writes events to 4."""
-KEYS = {"Enter": 13, "Escape": 27, "Tab": 9, "ArrowDown": 40, "ArrowUp": 38}
+KEYS = {"Enter": 13, "Escape": 27, "Tab": 9, "ArrowDown": 40, "ArrowUp": 38, "End": 35, "Home": 36}
 
 
 HOW_TO_GET_CHROMIUM = "run `make chromium`, or name it in HEADGATE_CHROMIUM"
@@ -93,6 +93,7 @@ class Browser:
             self.command(f"{domain}.enable")
         script = "addEventListener('securitypolicyviolation', e => console.error('CSP: ' + e.violatedDirective));"
         self.command("Page.addScriptToEvaluateOnNewDocument", source=script)
+        self.command("Emulation.setFocusEmulationEnabled", enabled=True)  # other windows do not take the focus away
         self.resize(1280, 800)
 
     def close(self) -> None:

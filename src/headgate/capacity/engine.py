@@ -563,6 +563,11 @@ class QueueEngine:
         """The units that wait for a grant in this queue (not below it), in order: the uid of one pod of each."""
         return find_line(self._cache, queue)
 
+    def line_version(self, queue: str) -> int:
+        """Another number after each change of :meth:`line` of this queue."""
+        self._cache.process_changes()
+        return self._cache.grant_index.version(queue)
+
     def remedy(self, uid: str) -> QueueRemedy | None:
         """What would give the pod capacity in its queue, found by dry runs on copies; None if no capacity is missing
         there. For single calls only: each copy costs as much as the whole cache."""

@@ -1,13 +1,12 @@
 """Pages of the units that wait, each with its position and why it waits now.
 
 Positions and reasons change with every change of a queue, so they are computed for the rows of a page only. All units
-are in the order in which they began to wait; the units of one queue are in the order of its line. The order and the
-matches of a query are kept until a row changes.
+are in the order in which they began to wait (``waiting_lists.py`` keeps the matches of a query); the units of one queue
+are in the order of its line, which is computed again when that line has changed.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Callable, Hashable, Iterable
 from typing import Final
 
@@ -19,8 +18,8 @@ from headgate.quota.explain.workload_list import QueuePositions
 from headgate.views.cluster_views import ClusterViews
 from headgate.views.rows import WaitingEntry, WaitingPage, WaitingRow
 from headgate.views.viewed_pod import QUEUE_GATES
+from headgate.views.waiting_lists import Matches, WaitingLists
 
-Order = tuple[float, str]
 QueueKey = tuple[str, bool]
 """A queue, and whether it is a ClusterQueue."""
 Sees = Callable[[WaitingRow], bool]
@@ -44,35 +43,34 @@ class WaitingQuery(msgspec.Struct, frozen=True):
     limit: int = 100
 
 
-_ALL: Final = WaitingQuery(limit=0)
-
-
 class WaitingPages:
     """``sees`` says whether a viewer may see a row; None if the viewer sees all rows. ``viewer`` is equal for viewers
-    that see the same rows. A page of all rows costs its rows, one of a queue costs the queue; a search costs all
-    rows."""
+    that see the same rows. The first page of a query costs all rows, the next ones the rows of the page and what has
+    changed; a page of one queue costs the queue."""
 
     def __init__(self, views: ClusterViews) -> None:
         self._views: Final = views
         self._seen = 0
-        self._order: Final[list[Order]] = []
         self._since: Final[dict[str, float]] = {}
         self._queue_of: Final[dict[str, QueueKey]] = {}
         self._by_queue: Final[dict[QueueKey, dict[str, None]]] = {}
-        self._matches: Final[dict[Hashable, tuple[int, list[WaitingRow]]]] = {}
-        self._lines: Final[dict[str, dict[str, int]]] = {}
-        self._lines_at = -1
+        self._lists: Final = WaitingLists(lambda: map(self._row, self._since))
+        self._queue_matches: Final[dict[Hashable, tuple[int, list[WaitingRow]]]] = {}
+        self._lines: Final[dict[str, tuple[int, dict[str, int]]]] = {}
+        self._positions_at = -1
         self._positions = QueuePositions(views.quota.engine)
 
     def page(self, query: WaitingQuery, sees: Sees | None = None, viewer: Hashable = "") -> WaitingPage:
         self._update()
-        is_all = sees is None and msgspec.structs.replace(query, offset=0, limit=0, kind="") == _ALL
-        rows = [] if is_all else self._find(query, sees, viewer)
-        total = len(self._order) if is_all else len(rows)
+        criteria = (viewer, msgspec.structs.replace(query, offset=0, limit=0))
+        matches = _matcher(query, sees)
+        in_queue = self._in_queue(query, criteria, matches) if query.queue else []
+        order = [] if query.queue else self._lists.get(criteria, matches)
+        total = len(in_queue) or len(order)
         limit = max(1, min(query.limit, _MAX_LIMIT))
         offset = max(0, min(query.offset, max(total - 1, 0)))
         end = offset + limit
-        found = [self._row(key) for _, key in self._order[offset:end]] if is_all else rows[offset:end]
+        found = in_queue[offset:end] or [self._row(key) for _, key in order[offset:end]]
         return WaitingPage(total, offset, tuple(map(self.entry, found)))
 
     def entry(self, row: WaitingRow) -> WaitingEntry:
@@ -82,15 +80,14 @@ class WaitingPages:
 
     def _update(self) -> None:
         """Applies the changes since the last call."""
-        if self._lines_at != self._views.revision:
-            self._lines.clear()
+        if self._positions_at != self._views.revision:
             self._positions = QueuePositions(self._views.quota.engine)
-            self._lines_at = self._views.revision
+            self._positions_at = self._views.revision
         if self._seen == self._views.topic_revision("waiting"):
             return
         changes = self._views.changes_since("waiting", self._seen)
         if changes is None:
-            self._order.clear()
+            self._lists.clear()
             self._since.clear()
             self._queue_of.clear()
             self._by_queue.clear()
@@ -99,52 +96,49 @@ class WaitingPages:
         else:
             upserts, removed = changes.upserts, changes.removed
         for key in removed:
-            self._discard(key)
+            since_s = self._since.pop(key, None)
+            if since_s is not None:
+                self._lists.discard(since_s, key)
+                self._leave_queue(key)
         for row in upserts:
             assert isinstance(row, WaitingRow)
-            queue = row.queue, row.kind == "Workload"
-            if self._since.get(row.key) != row.since_s or self._queue_of[row.key] != queue:
-                self._discard(row.key)
-                self._since[row.key] = row.since_s
-                self._queue_of[row.key] = queue
-                self._by_queue.setdefault(queue, {})[row.key] = None
-                insort(self._order, (row.since_s, row.key))
+            self._put(row)
         self._seen = self._views.topic_revision("waiting")
 
-    def _discard(self, key: str) -> None:
-        since_s = self._since.pop(key, None)
-        if since_s is not None:
-            del self._order[bisect_left(self._order, (since_s, key))]
-            queue = self._queue_of.pop(key)
+    def _put(self, row: WaitingRow) -> None:
+        before_s, queue = self._since.get(row.key), (row.queue, row.kind == "Workload")
+        self._since[row.key] = row.since_s
+        self._lists.put(before_s, row)
+        if before_s is None or self._queue_of[row.key] != queue:
+            self._leave_queue(row.key)
+            self._queue_of[row.key] = queue
+            self._by_queue.setdefault(queue, {})[row.key] = None
+
+    def _leave_queue(self, key: str) -> None:
+        queue = self._queue_of.pop(key, None)
+        if queue is not None:
             del self._by_queue[queue][key]
             if not self._by_queue[queue]:
                 del self._by_queue[queue]
+                self._lines.pop(queue[0], None)
 
     def _row(self, key: str) -> WaitingRow:
         row = self._views.row("waiting", key)
         assert isinstance(row, WaitingRow)
         return row
 
-    def _find(self, query: WaitingQuery, sees: Sees | None, viewer: Hashable) -> list[WaitingRow]:
-        criteria = (viewer, msgspec.structs.replace(query, offset=0, limit=0))
-        # The order of a line changes with its queue.
-        revision = self._views.revision if query.queue else self._seen
-        known = self._matches.get(criteria)
-        if known is not None and known[0] == revision:
-            return known[1]
-        words = query.search.lower().split()
-        keys = (key for _, key in self._order)
-        if query.queue:
-            in_queue = self._by_queue.get((query.queue, query.kind == "ClusterQueue"), {})
-            keys = (key for _, key in sorted((self._since[key], key) for key in in_queue))
-        rows = [row for row in map(self._row, keys) if _matches(row, query, words) and (sees is None or sees(row))]
-        if query.queue:
-            rows.sort(key=self._line_order)
-        self._matches.pop(criteria, None)
-        while len(self._matches) >= _MAX_QUERIES:
-            del self._matches[next(iter(self._matches))]
-        self._matches[criteria] = revision, rows
-        return rows
+    def _in_queue(self, query: WaitingQuery, criteria: Hashable, matches: Matches) -> list[WaitingRow]:
+        """The units of one queue in the order of its line; those without a position are behind it."""
+        known = self._queue_matches.pop(criteria, None)
+        if known is None or known[0] != self._views.revision:
+            keys = self._by_queue.get((query.queue, query.kind == "ClusterQueue"), {})
+            ordered = (key for _, key in sorted((self._since[key], key) for key in keys))
+            rows = sorted(filter(matches, map(self._row, ordered)), key=self._line_order)
+            known = self._views.revision, rows
+            while len(self._queue_matches) >= _MAX_QUERIES:
+                del self._queue_matches[next(iter(self._queue_matches))]
+        self._queue_matches[criteria] = known
+        return known[1]
 
     def _line_order(self, row: WaitingRow) -> tuple[bool, int]:
         """Units without a position are behind the line."""
@@ -155,16 +149,17 @@ class WaitingPages:
         if row.kind == "Workload":
             found = self._positions.position_of(f"{row.namespace}/{row.name}")
             return None if found is None else found[1]
-        if not row.queue:
+        engine = self._views.queues.engine
+        if not row.queue or engine.refusal(row.queue) is not None:  # a queue that admits no pods has no line
             return None
-        if row.queue not in self._lines:
+        version = engine.line_version(row.queue)
+        known = self._lines.get(row.queue)
+        if known is None or known[0] != version:
             line: dict[str, int] = {}
-            engine = self._views.queues.engine
-            # A queue that admits no pods has no line.
-            for place, uid in enumerate(engine.line(row.queue) if engine.refusal(row.queue) is None else ()):
+            for place, uid in enumerate(engine.line(row.queue)):
                 line.setdefault(self._views.units.unit_of(uid), place)
-            self._lines[row.queue] = line
-        return self._lines[row.queue].get(row.key)
+            known = self._lines[row.queue] = version, line
+        return known[1].get(row.key)
 
     def _reason(self, row: WaitingRow) -> tuple[str, str]:
         """The reason in one word, and the sentence: the queue's, else the one that the API shows."""
@@ -179,6 +174,11 @@ class WaitingPages:
         if row.message:
             return row.reason, row.message
         return "WaitingForScheduler", "its scheduler has not reported anything yet"
+
+
+def _matcher(query: WaitingQuery, sees: Sees | None) -> Matches:
+    words = query.search.lower().split()
+    return lambda row: _matches(row, query, words) and (sees is None or sees(row))
 
 
 def _matches(row: WaitingRow, query: WaitingQuery, words: list[str]) -> bool:

@@ -233,6 +233,22 @@ def test_a_position_counts_the_units_before_it() -> None:
     assert queues.engine.oldest_waiting_s("default") == 0
 
 
+def test_the_version_of_a_line_changes_with_the_line_and_not_with_those_of_other_queues() -> None:
+    queues = Queues(a_queue("q", cpu=0), a_queue("other", cpu=0), a_task("p1", queue="q"), a_task("p2", queue="q"))
+    engine = queues.engine
+    first = engine.line_version("q")
+    queues.apply(a_task("elsewhere", queue="other"))
+    assert engine.line_version("q") == first
+    queues.apply(a_task("p3", queue="q"))
+    second = engine.line_version("q")
+    queues.apply(a_task("p3", queue="q", priority=5))
+    assert engine.line("q")[0] == "u-p3"
+    third = engine.line_version("q")
+    engine.task_removed("u-p3")
+    assert len({first, second, third, engine.line_version("q")}) == 4
+    assert engine.line_version("absent") == 0
+
+
 def test_a_new_uid_under_an_old_name_is_another_pod() -> None:
     queues = Queues(a_queue("default", cpu=2), a_task("p1"))
     queues.admit()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from headgate.dashboard.sessions import LASTS_S, Sessions, is_same, read_login
+from headgate.dashboard.sessions import LASTS_S, Sessions, is_same, operator_token, read_login
 
 
 def test_a_session_stands_for_its_token_until_it_ends() -> None:
@@ -48,3 +48,32 @@ def test_only_a_login_is_read_as_one() -> None:
 def test_secrets_are_compared_as_a_whole() -> None:
     assert is_same("a", "a")
     assert not is_same("a", "ä")
+
+
+def test_the_operators_session_is_valid_for_the_next_process() -> None:
+    token = operator_token("secret")
+    header = Sessions("c", is_secure=False, operator_token=token).begin("id", token, 0.0)
+    assert token not in header
+    headers = {"cookie": header.split(";")[0]}
+    again = Sessions("c", is_secure=False, operator_token=operator_token("secret"))
+    assert again.find_token(headers, 1.0) == token
+    assert again.find_token(headers, LASTS_S + 1) == ""
+    assert Sessions("c", is_secure=False, operator_token=operator_token("other")).find_token(headers, 1.0) == ""
+    assert Sessions("c", is_secure=False).find_token(headers, 1.0) == ""
+
+
+def test_a_changed_session_of_the_operator_is_not_valid() -> None:
+    token = operator_token("secret")
+    sessions = Sessions("c", is_secure=False, operator_token=token)
+    value = sessions.begin("id", token, 0.0).split(";")[0].removeprefix("c=")
+    name, until, id_, signature = value.split(".")
+    for changed in (f"{name}.{int(until) + 1}.{id_}.{signature}", f"{name}.{until}.{id_}", f".{signature}", "é", "..."):
+        assert sessions.find_token({"cookie": f"c={changed}"}, 1.0) == ""
+
+
+def test_an_ended_session_of_the_operator_is_not_used_again() -> None:
+    token = operator_token("secret")
+    sessions = Sessions("c", is_secure=False, operator_token=token)
+    headers = {"cookie": sessions.begin("id", token, 0.0).split(";")[0]}
+    assert "Max-Age=0" in sessions.end(headers)
+    assert sessions.find_token(headers, 1.0) == ""

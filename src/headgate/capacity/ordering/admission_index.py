@@ -81,6 +81,8 @@ class AdmissionIndex:
         self._ask_of = ask_of
         self._entries: dict[str, _QueueEntry] = {}
         self._changed: set[str] = set()
+        self._versions: dict[str, int] = {}  # of the units of each queue
+        self._version = 0  # the newest of all queues, so that a queue never has an earlier one again
 
     def put(self, queue: str, unit: Unit, ask: Ask, key: Key) -> None:
         """Add a unit, or change its key. If its ask has changed, the caller discards the unit first."""
@@ -91,6 +93,7 @@ class AdmissionIndex:
             heap = entry.units[limited_ask] = Heap()
             self._changed.add(queue)
         heap.put(unit, key)
+        self._units_changed(queue)
 
     def discard(self, queue: str, unit: Unit, ask: Ask) -> None:
         entry = self._entries.get(queue)
@@ -101,9 +104,18 @@ class AdmissionIndex:
         if heap is None:
             return
         heap.discard(unit)
+        self._units_changed(queue)
         if not heap:
             del entry.units[limited_ask]
             self._changed.add(queue)
+
+    def _units_changed(self, queue: str) -> None:
+        self._version += 1
+        self._versions[queue] = self._version
+
+    def version(self, queue: str) -> int:
+        """Another number after each change of the units of this queue, or of their order; 0 if no unit waits."""
+        return self._versions.get(queue, 0)
 
     def mark_queue_changed(self, queue: str) -> None:
         """The usage, limits, state or parent of the queue may have changed."""
@@ -243,6 +255,7 @@ class AdmissionIndex:
         entry.listed, entry.key = limited_asks, key
         if not entry.units and not entry.children:
             del self._entries[name]
+            self._versions.pop(name, None)
 
     def _remove_from_parent(self, name: str, entry: _QueueEntry, limited_asks: frozenset[Ask]) -> None:
         """Remove the queue from the heaps of its parent for these asks."""

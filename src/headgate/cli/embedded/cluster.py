@@ -207,7 +207,8 @@ async def _serve_page(
         sock = listen(host, 0)
     stack.callback(sock.close)
     transport = served.client("headgate-dashboard")
-    page = await stack.enter_async_context(serve_page(transport, sock, host, PageOptions(url)))
+    page_options = PageOptions(url, secret=served.credentials.admin_token)
+    page = await stack.enter_async_context(serve_page(transport, sock, host, page_options))
     return page.address
 
 

@@ -18,7 +18,7 @@ import msgspec
 from headgate.dashboard.io.feed import ViewsFeed
 from headgate.dashboard.io.handler import PageHandler
 from headgate.dashboard.io.viewers import Viewers
-from headgate.dashboard.sessions import Sessions
+from headgate.dashboard.sessions import Sessions, operator_token
 from headgate.http.peer import is_loopback
 from headgate.http.server import HTTPServer
 from headgate.http.server_limits import ServerLimits
@@ -40,12 +40,14 @@ class PageTLS(msgspec.Struct, frozen=True):
 
 class PageOptions(msgspec.Struct, frozen=True):
     """``server``: the cluster, as the page names it. ``tls``: None for plain HTTP. ``has_operator``: whether a token
-    that is printed shows what the process may read; otherwise every viewer needs a token of the cluster."""
+    that is printed shows what the process may read; otherwise every viewer needs a token of the cluster. ``secret``:
+    the operator's token follows from it, so that it is the same after a restart; empty for a random token."""
 
     server: str
     make_views: Callable[[], ClusterViews] = ClusterViews
     tls: PageTLS | None = None
     has_operator: bool = True
+    secret: str = ""
 
 
 class ServedPage(msgspec.Struct, frozen=True):
@@ -62,11 +64,11 @@ async def serve_page(
     """Serves on a socket that listens, until the block ends. May raise ``OSError`` and ``ssl.SSLError``, for files of
     the certificate that cannot be used."""
     port = sock.getsockname()[1]
-    token = secrets.token_urlsafe(24) if options.has_operator else ""
+    token = operator_token(options.secret or secrets.token_urlsafe(24)) if options.has_operator else ""
     files = None if options.tls is None else options.tls.files
     certificate = None if options.tls is None else own_certificate(host) if files is None else files.read()
     feed = ViewsFeed(transport, options.make_views)
-    sessions = Sessions(f"headgate-{port}", is_secure=options.tls is not None)
+    sessions = Sessions(f"headgate-{port}", is_secure=options.tls is not None, operator_token=token)
     hosts = _hosts(port) if is_loopback(host) else frozenset[str]()
     handler = PageHandler(feed, Viewers(feed.transport, token), sessions, hosts, options.server)
     shown = f"[{host}]" if ":" in host else host

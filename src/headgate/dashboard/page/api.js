@@ -12,16 +12,30 @@ async function refusal(response) {
   return new Refused(response.status, body.text ?? response.statusText);
 }
 
+let session = new AbortController();
+
+// Ends the questions that are on their way.
+export function abortQuestions() {
+  session.abort();
+  session = new AbortController();
+}
+
+async function send(path, options) {
+  try {
+    return await fetch(path, { cache: "no-store", credentials: "same-origin", ...options });
+  } catch {
+    throw new Error("the server of this page does not answer; the page asks again");
+  }
+}
+
 export async function get(path) {
-  const response = await fetch(path, { cache: "no-store", credentials: "same-origin" });
+  const response = await send(path, { signal: session.signal });
   if (!response.ok) throw await refusal(response);
   return response.json();
 }
 
 export async function post(path, body) {
-  const response = await fetch(path, {
-    method: "POST", credentials: "same-origin", headers: { "content-type": "application/json" }, body: JSON.stringify(body ?? {}),
-  });
+  const response = await send(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body ?? {}) });
   if (!response.ok) throw await refusal(response);
 }
 

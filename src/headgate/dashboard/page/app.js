@@ -1,6 +1,6 @@
 // The frame of the page: the login, the address, the keys, and when the view is drawn.
 
-import { Stream, get, logInFromAddress, post } from "./api.js";
+import { Stream, abortQuestions, get, logInFromAddress, post } from "./api.js";
 import { h } from "./dom.js";
 import { OverviewView } from "./overview.js";
 import { QueuesView, QuotaView } from "./queues.js";
@@ -14,7 +14,7 @@ const VIEWS = [
   ["gates", "Gates", "t"], ["nodes", "Nodes", "n"], ["problems", "Problems", "p"],
 ];
 const KEYS = [
-  ["/", "search what waits"], ["j, k", "next and previous row"], ["Enter", "open the row"], ["Esc", "back"],
+  ["/", "search what waits"], ["j, k", "next and previous row"], ["Home, End", "first and last row"], ["Enter", "open the row"], ["Esc", "back"],
   ...VIEWS.map(([, title, key]) => [`g ${key}`, title]), ["p", "pause or resume the live updates"], ["?", "this list"],
 ];
 const DRAW_MS = 200;
@@ -30,7 +30,7 @@ const stream = new Stream({
       return;
     }
     store.apply(name, data);
-    drawSoon();
+    drawSoon(name === "reset" ? 0 : DRAW_MS);
   },
   state: showState,
   refused: (error) => logIn(error.message),
@@ -42,8 +42,8 @@ function showState(state) {
   live.textContent = state === "on" ? "live" : state === "lost" ? `reconnecting since ${new Date().toLocaleTimeString("sv-SE")}` : isPaused ? "paused" : "not live";
 }
 
-function drawSoon() {
-  if (drawTimer === null && !isPaused) drawTimer = setTimeout(() => { drawTimer = null; requestAnimationFrame(draw); }, DRAW_MS);
+function drawSoon(afterMs = DRAW_MS) {
+  if (drawTimer === null && !isPaused) drawTimer = setTimeout(() => { drawTimer = null; requestAnimationFrame(draw); }, afterMs);
 }
 
 function draw() {
@@ -85,6 +85,7 @@ function route() {
   }
   document.title = `${view.title} – Headgate`;
   $("main").replaceChildren(view.element);
+  $("main").dataset.view = location.hash.slice(2);
   $("main").focus({ preventScroll: true });
   scrollTo(0, 0);
   draw();
@@ -100,6 +101,14 @@ function decode(text) {
 
 function logIn(problem) {
   stream.stop();
+  abortQuestions();
+  stream.last = "";
+  store.clear();
+  view?.close?.();
+  view = null;
+  $("main").replaceChildren();
+  $("announce").textContent = $("server").textContent = "";
+  for (const count of document.querySelectorAll("nav .count")) count.textContent = "";
   $("login").hidden = false;
   $("main").hidden = true;
   $("login-problem").textContent = problem ?? "";
@@ -157,6 +166,7 @@ function onKey(event) {
   else if (event.key === "/") $("search").focus();
   else if (event.key === "j" || event.key === "ArrowDown") moveRow(1);
   else if (event.key === "k" || event.key === "ArrowUp") moveRow(-1);
+  else if (event.key === "Home" || event.key === "End") moveRow(event.key === "End" ? Infinity : -Infinity);
   else if (event.key === "?") $("help").showModal();
   else if (event.key === "p") pause();
   else if (event.key === "Enter" && event.target.tagName !== "A" && event.target.tagName !== "BUTTON" && view?.open?.()) event.preventDefault();
@@ -176,7 +186,11 @@ function setUp() {
   $("keys").append(...KEYS.flatMap(([key, text]) => [h("dt", {}, key), h("dd", {}, text)]));
   $("pause").addEventListener("click", pause);
   $("help-button").addEventListener("click", () => $("help").showModal());
-  $("logout").addEventListener("click", async () => { await post("/api/logout").catch(() => null); logIn("You are logged out."); });
+  $("logout").addEventListener("click", async () => {
+    logIn("");
+    const problem = await post("/api/logout").then(() => "You are logged out.", (error) => `You may not be logged out: ${error.message}`);
+    logIn(problem);
+  });
   $("search-form").addEventListener("submit", search);
   $("skip").addEventListener("click", (event) => { event.preventDefault(); $("main").focus(); });
   $("login-form").addEventListener("submit", async (event) => {

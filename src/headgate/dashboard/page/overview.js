@@ -2,6 +2,7 @@
 
 import { age, bar, h, keyed, name, use } from "./dom.js";
 import { get } from "./api.js";
+import { Refresh } from "./refresh.js";
 import { unitLink } from "./waiting.js";
 
 const ALWAYS = new Set(["cpu", "memory"]); // other resources are shown when a pod requests them
@@ -32,10 +33,10 @@ export class OverviewView {
         h("section", { class: "panel" }, h("h2", {}, "What is wrong?"), this.problems, this.fine),
         h("section", { class: "panel" }, h("h2", {}, "What waits longest?"), this.oldest),
         h("section", { class: "panel" }, h("h2", {}, "Waiting since this page was opened"), this.spark, this.trend),
-        h("section", { class: "panel" }, h("h2", {}, "By namespace"),
-          h("table", {}, h("thead", {}, h("tr", {}, head("Namespace"), head("Waiting", true), head("Behind gates", true), head("Running", true), head("Workloads pending", true))), this.namespaces))));
+        h("section", { class: "panel" }, h("h2", {}, "Pods and pending Workloads by namespace"),
+          h("table", {}, h("thead", {}, h("tr", {}, head("Namespace"), head("Waiting", true), head("Gated", true), head("Running", true), head("Pending", true))), this.namespaces))));
     this.revision = -1;
-    this.loadedAt = -Infinity;
+    this.refresh = new Refresh(() => this.showOldest(), 600);
   }
 
   show() {
@@ -60,12 +61,8 @@ export class OverviewView {
       h("th", { scope: "row" }, h("a", { href: `#/waiting?namespace=${encodeURIComponent(row.key)}` }, name(row.key))),
       ...[waiting(row), row.gated, row.running, row.pending ?? "?"].map((each) => h("td", { class: "number" }, String(each)))));
     this.showTrend();
-    const isOld = performance.now() - this.loadedAt > 5000; // ages and reasons change without a change of the units
-    if (this.revision !== this.store.waitingRevision || isOld) {
-      this.loadedAt = performance.now();
-      this.revision = this.store.waitingRevision;
-      this.showOldest();
-    }
+    // Ages and reasons change without a change of the units.
+    if (this.revision !== this.store.waitingRevision || this.refresh.ageMs > 5000) this.refresh.soon();
   }
 
   showCapacity() {
@@ -94,7 +91,12 @@ export class OverviewView {
     this.trend.textContent = last ? `${last.waiting} now, ${most} at most` : "";
   }
 
+  close() {
+    this.refresh.stop();
+  }
+
   async showOldest() {
+    this.revision = this.store.waitingRevision;
     try {
       const page = await get("/api/waiting?limit=6");
       this.oldest.replaceChildren(...page.entries.map(({ row, sentence }) =>

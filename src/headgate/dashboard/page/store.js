@@ -4,8 +4,14 @@ const TOPICS = ["overview", "queues", "cluster-queues", "gates", "nodes", "probl
 
 export class Store {
   constructor() {
+    this.clear();
+  }
+
+  // The next viewer may see less.
+  clear() {
     this.rows = Object.fromEntries(TOPICS.map((topic) => [topic, new Map()]));
     this.waitingRevision = 0;
+    this.units = undefined;
     this.samples = [];
     this.hasRows = false;
   }

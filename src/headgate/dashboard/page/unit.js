@@ -2,6 +2,7 @@
 
 import { h, name } from "./dom.js";
 import { get } from "./api.js";
+import { Refresh } from "./refresh.js";
 
 export class UnitView {
   constructor(store, kind, namespace, unit) {
@@ -10,16 +11,18 @@ export class UnitView {
     this.title = unit;
     this.element = h("div", {}, h("p", { class: "muted" }, "Reading …"));
     this.shown = "";
-    this.loadedAt = -1e9;
-    this.load();
+    this.refresh = new Refresh(() => this.load(), 500);
   }
 
   show() {
-    if (performance.now() - this.loadedAt > 2000) this.load();
+    this.refresh.soon();
+  }
+
+  close() {
+    this.refresh.stop();
   }
 
   async load() {
-    this.loadedAt = performance.now();
     try {
       const detail = await get(this.path);
       const text = JSON.stringify(detail);
@@ -35,7 +38,7 @@ export class UnitView {
   content(detail) {
     const parts = [h("p", {}, back()), h("h1", {}, `${detail.kind} `, name(`${detail.namespace}/${detail.name}`))];
     parts.push(section("What has happened", h("ol", { class: "steps" }, detail.history.map((step) =>
-      h("li", { title: step.note }, h("b", {}, step.name), step.at ? ` ${local(step.at)}` : "", step.note ? h("div", { class: "muted name" }, step.note) : null)))));
+      h("li", { class: step.at ? null : "to-come" }, h("span", { class: "muted" }, step.at ? local(step.at) : ""), h("b", {}, step.name), h("span", { class: "name" }, step.note))))));
     if (detail.pod) parts.push(...podSections(detail.pod));
     for (const each of detail.workloads) parts.push(...workloadSections(each));
     parts.push(section("In a terminal", h("ul", {}, detail.commands.map((each) => h("li", {}, h("code", {}, each))))));

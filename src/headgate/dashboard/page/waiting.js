@@ -2,6 +2,7 @@
 
 import { age, h, name } from "./dom.js";
 import { get } from "./api.js";
+import { Refresh } from "./refresh.js";
 
 const PAGE = 100;
 const OVERSCAN = 8;
@@ -38,25 +39,22 @@ export class WaitingView {
     this.element.append(this.problem);
     this.elements = new Map();
     this.height = matchMedia("(max-width: 760px)").matches ? 86 : 46;
-    this.loadedAt = 0;
-    this.load(0);
+    this.refresh = new Refresh(() => this.reload(), 400);
+    this.refresh.soon();
   }
 
   show() {
-    if (this.revision !== this.store.waitingRevision || performance.now() - this.loadedAt > 5000) this.refreshSoon();
+    if (this.revision !== this.store.waitingRevision || this.refresh.ageMs > 5000) this.refresh.soon();
     this.render();
   }
 
-  refreshSoon() {
-    if (this.timer || this.loading.size) return;
-    const wait = Math.max(0, 400 - (performance.now() - this.loadedAt));
-    this.timer = setTimeout(() => {
-      this.timer = null;
-      this.revision = this.store.waitingRevision;
-      const [from, to] = this.range();
-      for (const page of this.pages.keys()) if (page < Math.floor(from / PAGE) || page > Math.floor(to / PAGE)) this.pages.delete(page);
-      for (let page = Math.floor(from / PAGE); page <= Math.floor(to / PAGE); page++) this.load(page);
-    }, wait);
+  // The pages in view; the others are asked for again when they come into view.
+  async reload() {
+    this.revision = this.store.waitingRevision;
+    this.hasFailed = false;
+    const [from, to] = this.range().map((index) => Math.floor(index / PAGE));
+    for (const page of this.pages.keys()) if (page < from || page > to) this.pages.delete(page);
+    await Promise.all(Array.from({ length: to - from + 1 }, (_, index) => this.load(from + index)));
   }
 
   range() {
@@ -68,7 +66,6 @@ export class WaitingView {
   async load(page) {
     if (this.loading.has(page)) return;
     this.loading.add(page);
-    this.loadedAt = performance.now();
     try {
       const query = new URLSearchParams(this.query);
       query.set("offset", page * PAGE);
@@ -79,6 +76,7 @@ export class WaitingView {
       this.problem.textContent = "";
     } catch (error) {
       this.problem.textContent = error.message;
+      this.hasFailed = true; // asked again at the next refresh
     }
     this.loading.delete(page);
     this.render();
@@ -97,7 +95,8 @@ export class WaitingView {
     for (let index = from; index <= to && index < this.total; index++) {
       const entry = this.entry(index);
       if (!entry) {
-        if (!this.loading.has(Math.floor(index / PAGE))) this.load(Math.floor(index / PAGE));
+        const page = Math.floor(index / PAGE);
+        if (!this.hasFailed && !this.refresh.stopped && !this.loading.has(page)) this.load(page);
         continue;
       }
       wanted.set(index, entry);
@@ -116,8 +115,9 @@ export class WaitingView {
       this.elements.set(index, { entry, element });
     }
     for (const [index, known] of this.elements) known.element.classList.toggle("current", index === this.current);
-    if (this.focusAfter !== undefined) {
-      this.elements.get(this.focusAfter)?.element.querySelector("a")?.focus({ preventScroll: true });
+    const focused = this.elements.get(this.focusAfter);
+    if (focused) {
+      focused.element.querySelector("a").focus({ preventScroll: true });
       this.focusAfter = undefined;
     }
   }
@@ -142,8 +142,8 @@ export class WaitingView {
     const top = this.current * this.height, head = 34;
     if (top < this.list.scrollTop) this.list.scrollTop = top;
     if (top + this.height + head > this.list.scrollTop + this.list.clientHeight) this.list.scrollTop = top + this.height + head - this.list.clientHeight;
+    this.focusAfter = this.current; // the row may have to be loaded first
     this.render();
-    this.elements.get(this.current)?.element.querySelector("a")?.focus({ preventScroll: true });
   }
 
   open() {
@@ -154,6 +154,6 @@ export class WaitingView {
   }
 
   close() {
-    clearTimeout(this.timer);
+    this.refresh.stop();
   }
 }
