@@ -21,6 +21,7 @@ from headgate.kube.api_resources import NAMESPACES, NODES, PODS, APIResource
 from headgate.scheduling.cache.pod import read_pod
 from headgate.scheduling.cache.pod_shape import ShapeTable
 from headgate.scheduling.config.queue_profile import QUEUE_SCHEDULERS
+from headgate.views.activity import Activity, ActivityCounter
 from headgate.views.gate_index import GateIndex
 from headgate.views.node_index import NodeIndex
 from headgate.views.pod_units import PodUnits
@@ -47,6 +48,7 @@ class ClusterViews:
         self.units: Final = PodUnits()
         self.revision = 0
         self.served: Final = served | gated
+        self._activity: Final = ActivityCounter()
         self._gates: Final = GateIndex()
         self._nodes: Final = NodeIndex()
         self._shapes: Final = ShapeTable()
@@ -132,6 +134,7 @@ class ClusterViews:
             pod = None
         if before is None and pod is None:
             return
+        self._activity.pod_changed(before, pod)
         self.units.pod_changed(before, pod)
         self._gates.pod_changed(before, pod)
         self._nodes.pod_changed(before, pod)
@@ -174,6 +177,11 @@ class ClusterViews:
         if changed:
             self.revision = revision
         return changed
+
+    @property
+    def activity(self) -> Activity:
+        counted = self._activity
+        return Activity(counted.created, counted.admitted, counted.bound, self.quota.workloads_with_quota)
 
     def rows(self, topic: Topic) -> list[Row]:
         return list(self._tables[topic].rows.values())

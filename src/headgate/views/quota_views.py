@@ -42,6 +42,7 @@ class QuotaViews:
     def __init__(self) -> None:
         self.engine: Final = QuotaEngine(QuotaSettings())
         self.rows: Final[dict[str, WaitingRow]] = {}  # of Workloads that wait, by namespace/name
+        self.workloads_with_quota = 0  # how often one got quota
         self._inputs: Final = EngineInputs(self.engine, watches_pods=False)
         self._counters: Final = WorkloadCounters()
         self._owners: Final[dict[str, tuple[str, ...]]] = {}  # uids of the owners of each Workload
@@ -183,6 +184,8 @@ class QuotaViews:
         before, namespace = self._states.pop(key, ""), key.partition("/")[0]
         if before == state and not state:
             return
+        if state == "admitted" and before != state:
+            self.workloads_with_quota += 1
         counts = self._counts.setdefault(namespace, Counter())
         if before:
             counts[before] -= 1
