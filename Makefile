@@ -15,14 +15,14 @@ WAITING_WORKERS ?= 1
 DIST ?= dist
 PYTEST := $(BIN)/pytest -n $(WORKERS) --waiting-workers $(WAITING_WORKERS) --dist loadfile --no-loadscope-reorder
 # Nothing is skipped in the full tier: a program that is absent is a failure.
-REQUIRED := $(foreach program,KUBE KARPENTER KUEUE HELM NEWEST PROMETHEUS ROOTFS CHROMIUM,HEADGATE_REQUIRE_$(program)=1)
+REQUIRED := $(foreach program,KUBE KARPENTER KUEUE HELM NEWEST PROMETHEUS ROOTFS CHROMIUM TMUX,HEADGATE_REQUIRE_$(program)=1)
 N ?= 20
 SEED ?= 1
 # A start that compiles six hundred modules first is not a quick one, and the suites start many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup up test test-full file-seconds check kube karpenter kueue helm newest skew prometheus rootfs chromium pictures chart \
-	bench torture mutants dist image lock clean
+.PHONY: help setup up test test-full file-seconds check kube karpenter kueue helm newest skew prometheus rootfs chromium tmux pictures \
+	chart bench torture mutants dist image lock clean
 
 help:
 	@echo 'make up      start a cluster in this process (ARGS="--nodes 10" passes options on)'
@@ -40,7 +40,8 @@ help:
 	@echo "make prometheus  get Debian's Prometheus, which scrapes Headgate in the suite of observability"
 	@echo 'make rootfs  unpack Debian packages, from which the suite of the image builds and runs it (as root)'
 	@echo "make chromium  install Debian's Chromium, in which the suite of the page runs (as root)"
-	@echo 'make pictures  take the pictures of the page for docs/dashboard.md'
+	@echo 'make pictures  take the pictures of the page and of headgate top for docs'
+	@echo 'make tmux    install tmux, in which the suite of headgate top runs (as root)'
 	@echo 'make chart   write the Helm chart, the example rights and deploy/monitoring again, after a change of headgate.install'
 	@echo 'make bench   measure'
 	@echo 'make torture kill, pause, flip and compact for hours (ARGS="kills --kills 100" for less)'
@@ -107,8 +108,12 @@ rootfs:
 chromium:
 	@command -v chromium || { apt-get update -qq && apt-get install -qq --yes --no-install-recommends chromium fonts-dejavu-core; }
 
-pictures: setup chromium
+pictures: setup chromium tmux
 	@PYTHONPATH=tests $(BIN)/python -m browser.pictures
+	@PYTHONPATH=tests $(BIN)/python tools/render_top.py
+
+tmux:
+	@command -v tmux || { apt-get update -qq && apt-get install -qq --yes --no-install-recommends tmux; }
 
 newest:
 	@$(PYTHON) tools/kube/build.py newest

@@ -3,10 +3,10 @@
 `HEADGATE_COMPARE=real,real` compares a real server with another real one: that must find nothing and shows that the
 comparison itself is sound. `HEADGATE_REQUIRE_KUBE=1` turns absent binaries from a skip into a failure, and so do
 `HEADGATE_REQUIRE_KARPENTER=1`, `HEADGATE_REQUIRE_KUEUE=1`, `HEADGATE_REQUIRE_HELM=1`, `HEADGATE_REQUIRE_NEWEST=1`,
-`HEADGATE_REQUIRE_PROMETHEUS=1`, `HEADGATE_REQUIRE_ROOTFS=1` and `HEADGATE_REQUIRE_CHROMIUM=1`; `.ci/run` sets all of
-them. Each xdist worker has its own servers. A run prints how often each allowed difference was met, on all workers
-together, and fails if one was met too often; a full run also fails if one was never met
-(`real/allowed_differences.py`).
+`HEADGATE_REQUIRE_PROMETHEUS=1`, `HEADGATE_REQUIRE_ROOTFS=1`, `HEADGATE_REQUIRE_CHROMIUM=1` and
+`HEADGATE_REQUIRE_TMUX=1`; `.ci/run` sets all of them. Each xdist worker has its own servers. A run prints how often
+each allowed difference was met, on all workers together, and fails if one was met too often; a full run also fails if
+one was never met (`real/allowed_differences.py`).
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from harness.prometheus import HOW_TO_GET_PROMETHEUS, prometheus_folder
 from harness.real_server import HOW_TO_GET_THEM, RealServer, binaries
 from harness.server import Server
 from harness.server_pair import ServerPair, report_path
+from harness.tmux import HOW_TO_GET_TMUX, tmux_program
 from real.allowed_differences import ALLOWED, DRAWN
 
 # Less garbage collection in the real programs: a start of kube-apiserver takes 1.2 s of CPU time instead of 1.9 s.
@@ -57,10 +58,11 @@ HELM_ABSENT = "Helm is absent"
 PROMETHEUS_ABSENT = "Prometheus is absent"
 ROOTFS_ABSENT = "the root file systems for the image are absent"
 CHROMIUM_ABSENT = "Chromium is absent"
+TMUX_ABSENT = "tmux is absent"
 VERSION_ABSENT = "a control plane of Kubernetes is absent"
 ALL_ABSENT = (
     *(ABSENT, KARPENTER_ABSENT, KUEUE_ABSENT, HELM_ABSENT, PROMETHEUS_ABSENT, ROOTFS_ABSENT, VERSION_ABSENT),
-    CHROMIUM_ABSENT,
+    *(CHROMIUM_ABSENT, TMUX_ABSENT),
 )
 HERE = Path(__file__).parent
 CONTROLLERS = (
@@ -155,6 +157,11 @@ def image_rootfs() -> Path:
 @pytest.fixture(scope="session")
 def chromium() -> Path:
     return _required(chromium_program(), "HEADGATE_REQUIRE_CHROMIUM", f"{CHROMIUM_ABSENT}: {HOW_TO_GET_CHROMIUM}")
+
+
+@pytest.fixture(scope="session")
+def tmux() -> Path:
+    return _required(tmux_program(), "HEADGATE_REQUIRE_TMUX", f"{TMUX_ABSENT}: {HOW_TO_GET_TMUX}")
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ _COMMANDS: Final = {
     for name in (
         *("annotations", "audit", "backup", "check", "completion", "config", "dashboard", "demo", "doctor", "down"),
         *("explain", "gates", "history", "hold", "install", "install-crds", "load", "nodes", "queues", "record"),
-        *("restore", "resume", "run", "simulate", "uninstall", "up", "wait", "workloads"),
+        *("restore", "resume", "run", "simulate", "top", "uninstall", "up", "wait", "workloads"),
     )
 }
 
@@ -69,6 +69,7 @@ def main() -> None:
     Its data      headgate backup FILE   copies it while the server runs; see also restore and check
     Its kinds     headgate install-crds  creates the CustomResourceDefinitions of queues
     Its page      headgate dashboard     serves a live page: what waits and why, queues, gates, nodes
+    Its state     headgate top           the same live on this terminal; plain text when piped
     Its queues    headgate queues        shows how full they are; see also explain pod NAME
     Its workloads headgate workloads -A  shows the state of jobs in Kueue's queues; see also explain job NAME
     Its jobs      headgate hold NAME     keeps a job that waits from being admitted; see also resume

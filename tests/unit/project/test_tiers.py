@@ -234,6 +234,7 @@ REQUIRED_SUITES = {
     "HEADGATE_REQUIRE_PROMETHEUS": "real/test_observability.py",
     "HEADGATE_REQUIRE_ROOTFS": "real/test_image.py",
     "HEADGATE_REQUIRE_CHROMIUM": "browser/test_page.py",
+    "HEADGATE_REQUIRE_TMUX": "terminal/test_top.py",
 }
 """Besides HEADGATE_REQUIRE_KUBE: a suite that needs this program and those of Kubernetes only."""
 
@@ -267,7 +268,7 @@ def test_each_required_program_that_is_absent_fails_its_suite_and_is_named(tmp_p
 
 
 PARTS = (WITHOUT, ONLY)
-PROGRAMS = ("kube", "karpenter", "kueue", "helm", "newest", "prometheus", "rootfs", "chromium")
+PROGRAMS = ("kube", "karpenter", "kueue", "helm", "newest", "prometheus", "rootfs", "chromium", "tmux")
 MAKE = """#!/bin/sh
 echo "$* $(env | grep ^HEADGATE_REQUIRE | sort | tr '\\n' ' ')" >> calls
 [ "$*" != "$FAILS" ]

@@ -9,12 +9,12 @@ from typing import Any, Final, NoReturn, TypeVar
 
 import click
 
-from headgate.cli.options.terminal_text import printable
 from headgate.client.io.credentials import find_rest_config
 from headgate.client.io.http_transport import HTTPTransport
 from headgate.client.io.patient_transport import PatientTransport
 from headgate.client.kubeconfig import RESTConfig
 from headgate.http.transport import HTTPRequest, HTTPResponse, Transport
+from headgate.terminal.safe_text import printable
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")

@@ -12,8 +12,8 @@ from typing import Any, Final
 import msgspec
 
 from headgate.cli.options.query_options import JSON, NAME, WIDE, YAML
-from headgate.cli.options.terminal_text import one_line
 from headgate.cli.options.yaml_output import dump
+from headgate.terminal.safe_text import one_line
 
 VOLATILE: Final = frozenset({"AGE", "EXEC TIME", "EXPECTED START IN"})
 """Columns that change with the time."""

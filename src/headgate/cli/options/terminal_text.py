@@ -7,24 +7,13 @@ inside a name would begin a new line, which the stream cannot know: :func:`one_l
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable
 from typing import Any, Final, TextIO
 
 import click
 
-_CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""C0 without tab and line feed, C1, and the characters that change the direction of text or break lines."""
-
-
-def printable(text: str) -> str:
-    """Tabs and line feeds stay."""
-    return _CONTROLS.sub(_escaped, text)
-
-
-def one_line(text: str) -> str:
-    return printable(text).replace("\n", r"\n")
+from headgate.terminal.safe_text import one_line, printable
 
 
 def echo_lines(lines: Iterable[str]) -> None:
@@ -37,10 +26,6 @@ def send_sequence(sequence: str) -> None:
     """Sends a control sequence of a command itself to standard output, such as the one that clears the screen."""
     stdout = sys.stdout
     (stdout.below if isinstance(stdout, PrintableStream) else stdout).write(sequence)
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
 
 
 class PrintableStream:

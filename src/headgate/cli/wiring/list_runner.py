@@ -18,10 +18,11 @@ import click
 from headgate.cli.options.cluster_access import connect, exit_with_error
 from headgate.cli.options.listing import Listing, changed_lines, listing_text
 from headgate.cli.options.query_options import JSON, NAME, YAML
-from headgate.cli.options.terminal_text import one_line, send_sequence
+from headgate.cli.options.terminal_text import send_sequence
 from headgate.client.kubeconfig import RESTConfig
 from headgate.http.transport import Transport, Unreachable
 from headgate.runtime.inspection.watched_lists import WatchedLists
+from headgate.terminal.safe_text import one_line
 
 MakeListing = Callable[[Transport], Awaitable[Listing | str]]
 """Reads the cluster; a text is an error that ends the command."""

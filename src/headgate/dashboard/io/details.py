@@ -31,22 +31,30 @@ async def find_detail(
 ) -> UnitDetail | Verdict:
     """``kind``: ``pods`` or ``workloads``. An object that the viewer may not get looks like one that is not there."""
     resource = _KINDS[kind]
-    absent = Verdict(404, f"{kind} {namespace}/{name} does not exist, or you may not get it")
-    if not await viewers.may_get(viewer, resource, namespace):
-        return absent
-    obj = await _read(feed, resource, namespace, name)
+    found = None
+    if await viewers.may_get(viewer, resource, namespace):
+        found = await read_detail(feed, kind, namespace, name)
+    if found is None:
+        return Verdict(404, f"{kind} {namespace}/{name} does not exist, or you may not get it")
+    return found
+
+
+async def read_detail(feed: ViewsFeed, kind: str, namespace: str, name: str) -> UnitDetail | None:
+    """As :func:`find_detail`, with the rights of this process. None if the object could not be read."""
+    resource = _KINDS[kind]
+    obj = await read_object(feed, resource, namespace, name)
     if obj is None:
-        return absent
+        return None
     if resource == WORKLOADS:
         return explain_workload_object(feed.views, obj, time.time())
     workloads = []
     for key in workloads_of_pod(feed.views, obj, group_of(obj))[:_MAX_WORKLOADS]:
-        found = await _read(feed, WORKLOADS, *key.split("/", 1))
+        found = await read_object(feed, WORKLOADS, *key.split("/", 1))
         workloads += [] if found is None else [found]
     return explain_pod(feed.views, obj, workloads, time.time())
 
 
-async def _read(feed: ViewsFeed, resource: APIResource, namespace: str, name: str) -> Object | None:
+async def read_object(feed: ViewsFeed, resource: APIResource, namespace: str, name: str) -> Object | None:
     try:
         path = resource.object_path(namespace, name)
         response = await feed.transport.request(HTTPRequest("GET", path, "", {"accept": "application/json"}))

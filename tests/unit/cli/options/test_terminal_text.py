@@ -10,7 +10,8 @@ from click.testing import CliRunner
 
 from headgate.cli.main import main
 from headgate.cli.options.listing import table_text
-from headgate.cli.options.terminal_text import PrintableStream, one_line, printable
+from headgate.cli.options.terminal_text import PrintableStream
+from headgate.terminal.safe_text import one_line, printable
 
 
 @pytest.mark.parametrize("character", ["\x1b", "\r", "\x00", "\x7f", "\x9b", "\u202e", "\u2066", "\u2028"])
