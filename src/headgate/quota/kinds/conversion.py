@@ -59,7 +59,8 @@ def _convert(
 ) -> Object:
     lost_fields, stripped = _pop_lost_fields(obj, read_annotation)
     converted = forward(stripped)
-    lost = conversion_loss.find_lost_fields({**backward(converted), "apiVersion": stripped["apiVersion"]}, stripped)
+    round_trip = {**backward(converted), "apiVersion": stripped["apiVersion"]}
+    lost = conversion_loss.find_lost_fields(round_trip, stripped, LINKED_FIELDS)
     restored = {**conversion_loss.restore_lost_fields(converted, lost_fields, LINKED_FIELDS), "apiVersion": api_version}
     return _annotated(restored, written_annotation, conversion_loss.encode_lost_fields(lost)) if lost else restored
 

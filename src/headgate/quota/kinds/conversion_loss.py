@@ -1,7 +1,8 @@
 """Fields that a conversion loses: the differences between an object and its round trip.
 
 :func:`find_lost_fields` compares an object with its round trip; :func:`restore_lost_fields` puts the lost fields back,
-each only if no client has changed it since. Related fields (``linked``) are restored together or not at all.
+each only if no client has changed it since. Linked fields have a meaning only together: they are restored together or
+not at all, and a link that the conversion keeps is recorded, too, so that its change is noticed.
 ``conversion.py`` stores the differences in an annotation.
 """
 
@@ -39,9 +40,14 @@ _lost_fields_decoder: Final = msgspec.json.Decoder(tuple[LostField, ...])
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 
 
-def find_lost_fields(now: Object, was: Object) -> tuple[LostField, ...]:
-    """The fields whose value before the round trip (``was``) differs from the value after it (``now``)."""
-    return tuple(LostField(at, _unset(new), _unset(old)) for at, new, old in _differences((), now, was))
+def find_lost_fields(now: Object, was: Object, linked: Sequence[frozenset[Path]] = ()) -> tuple[LostField, ...]:
+    """The fields whose value before the round trip (``was``) differs from the value after it (``now``), and the fields
+    that are linked to them."""
+    lost = [LostField(at, _unset(new), _unset(old)) for at, new, old in _differences((), now, was)]
+    for paths in linked:
+        if any(_is_below(field, paths) for field in lost):
+            lost += _kept_links(now, was, paths)
+    return tuple(lost)
 
 
 def restore_lost_fields(
@@ -110,13 +116,25 @@ def _is_below(field: LostField, paths: frozenset[Path]) -> bool:
     return any(field.at[: len(path)] == path for path in paths)
 
 
+def _kept_links(now: Object, was: Object, paths: frozenset[Path]) -> Iterator[LostField]:
+    for path in sorted(paths, key=str):
+        value = _value_at(was, path)
+        if value is not ABSENT and value == _value_at(now, path):
+            yield LostField(path, value, value)
+
+
 def _is_unchanged(obj: Object, field: LostField) -> bool:
     """Whether the field has the value that it had after the round trip."""
-    container: Any = obj
-    for step in field.at[:-1]:
-        container = _below(container, step)
+    container = _value_at(obj, field.at[:-1])
     found = _below(container, field.at[-1])
     return isinstance(container, dict) and bool(found == (ABSENT if field.now is msgspec.UNSET else field.now))
+
+
+def _value_at(obj: Object, at: Sequence[Step]) -> Any:
+    found: Any = obj
+    for step in at:
+        found = _below(found, step)
+    return found
 
 
 def _below(container: Any, step: Step) -> Any:

@@ -64,7 +64,12 @@ def test_checks_that_got_flavors_in_v1beta2_are_not_also_listed_without_them() -
 
 
 def test_checks_that_were_removed_in_v1beta2_are_not_restored() -> None:
-    for said in ({"admissionChecks": ["one"]}, {"admissionChecks": ["one"], "admissionChecksStrategy": {}}):
+    strategy = {"admissionChecks": [{"name": "one"}]}
+    for said in (
+        {"admissionChecks": ["one"]},
+        {"admissionChecks": ["one"], "admissionChecksStrategy": {}},
+        {"admissionChecks": ["one"], "admissionChecksStrategy": strategy},  # both fields say the same
+    ):
         there = newer("ClusterQueue", said)
         assert convert(there, OLDER_API_VERSION)["spec"] == said
         del there["spec"]["admissionChecksStrategy"]
