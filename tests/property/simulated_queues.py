@@ -129,24 +129,33 @@ class QueueSimulation(SchedulerSimulation):
         return used
 
     def _check_whole(self, group: str) -> None:
-        """The first gate of a gang is lifted when its minimum has capacity."""
+        """The first gate of a gang is lifted when its minimum has capacity. A member that did not opt in has none any
+        more if no node was found for it in the same step."""
         have = self._with_room(group)
-        assert len(have) >= self._minimum(group), f"{len(have)} of {group} are promised"
+        without_gates = [each for each in self._members(group) if not gate_names(each) and each not in have]
+        opted_out = [each for each in without_gates if each["metadata"]["annotations"].get(OPT_IN) != "true"]
+        assert len(have) + len(opted_out) >= self._minimum(group), f"{len(have)} of {group} are promised"
 
     def _minimum(self, group: str) -> int:
         """As the scheduler has seen it."""
         return int(self.api.watches["groups"].known[group]["spec"]["minMember"])
 
     def _with_room(self, group: str) -> list[Any]:
-        """The members of the group that are on a node, promised, or in flight."""
+        """The members of the group that are on a node, promised, or in flight. A terminating pod is none of them, also
+        while the scheduler has no reason for its wait."""
         under_way = {each.pod.uid for each in self.lifts}
-        known = self.api.watches["pods"].known.values()
-        members = [each for each in known if each["metadata"]["annotations"].get(GROUP_NAMES[0]) == group]
         return [
             each
-            for each in members
+            for each in self._members(group)
             if holds(each) or uid_of(each) in under_way or self.scheduler.queues.peek_wait_reason(uid_of(each)) is None
         ]
+
+    def _members(self, group: str) -> list[Any]:
+        """Those that do not terminate."""
+        alive = [
+            each for each in self.api.watches["pods"].known.values() if not each["metadata"].get("deletionTimestamp")
+        ]
+        return [each for each in alive if each["metadata"]["annotations"].get(GROUP_NAMES[0]) == group]
 
     def _hear(self, resource: str, name: str, uid: str, wire: Any) -> None:
         if resource not in RESOURCES:

@@ -50,8 +50,33 @@ def check_end(simulation: PluginQueueSimulation) -> None:
     assert all(not each.open and not each.problems for each in simulation.plugins)
 
 
+BOUND_MEMBER_IS_DELETED: list[tuple[str, tuple[Any, ...]]] = [
+    ("create_gated", ("u", 1, "a1", "g2", "gated", 0)),
+    ("put_node", ("n0",)),
+    ("create_gated", ("s", 1, "a1", "g2", "gated", 0)),
+    ("die", ((),)),
+    ("step", (1,)),
+    ("answer_lift", ((0, "truth"),)),
+    ("answer_bind", ((0, "truth"),)),
+    ("delete_slowly", ("u", 0)),
+    ("answer_lift", ((0, "truth"),)),
+    ("answer_bind", ((0, "later"),)),
+]
+"""The gang is incomplete when the binding of its second member is refused, so the promise of that member is revoked."""
+
+
+MEMBER_OPTED_OUT: list[tuple[str, tuple[Any, ...]]] = [
+    ("create_gated", ("s", 1, "a1", "g2", "bare", 0)),
+    ("opt_out", ("s",)),
+    ("create_gated", ("t", 1, "a1", "g2", "gated", 0)),
+]
+"""The gang has capacity as a whole. There is no node, so the member without the opt-in gives its capacity back."""
+
+
 @settings(max_examples=150, deadline=None)
 @given(lives)
+@example(BOUND_MEMBER_IS_DELETED)
+@example(MEMBER_OPTED_OUT)
 def test_every_reservation_is_released_once_when_its_pod_holds_capacity_no_more(
     taken: list[tuple[str, tuple[Any, ...]]],
 ) -> None:
