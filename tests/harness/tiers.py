@@ -40,7 +40,13 @@ DRAWS: Final = {
     "spoiled_step": {LANDING: 12, FULL: 3},
 }
 """Options of `tests/conftest.py`, where the command line does not give them."""
-FOLDER_S: Final = {"tests/real": 20.0, "tests/crashes": 15.0, "tests/wire": 10.0, "tests/property": 5.0}
+FOLDER_S: Final = {
+    "tests/terminal": 60.0,
+    "tests/real": 20.0,
+    "tests/crashes": 15.0,
+    "tests/wire": 10.0,
+    "tests/property": 5.0,
+}
 """For a file in a folder of which no file is in the table; one second elsewhere."""
 _PROPERTY_SETTINGS: Final = "_hypothesis_internal_use_settings"  # where hypothesis keeps the settings of a property
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -211,7 +213,7 @@ def test_rows_scroll_with_the_selection(top: TmuxTerminal) -> None:
     top.press("2")
     top.wait_for("waits-00")
     top.press("G")
-    top.wait_for(LONGEST[:10], without="waits-00")
+    top.wait_for(f"waits-{MANY - 1}", without="waits-00")
     top.press("g", "g")
     top.wait_for("waits-00")
 
@@ -328,6 +330,27 @@ def test_the_json_is_that_of_the_page(server: EmbeddedServer) -> None:
         assert shown == page.rows(topics)
     everything = json.loads(headgate("top", "-o", "json", "--kubeconfig", server.kubeconfig)[1])["topics"]
     assert {*everything} == {"overview", "queues", "cluster-queues", "waiting", "gates", "nodes", "problems"}
+
+
+def test_keys_need_a_terminal(server: EmbeddedServer) -> None:
+    outer, inner = pty.openpty()
+    try:
+        done = subprocess.run(
+            [HEADGATE, "top", "--kubeconfig", server.kubeconfig],
+            stdin=subprocess.DEVNULL,
+            stdout=inner,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # so that /dev/tty is no terminal either
+            env={**os.environ, "TERM": "xterm"},
+            text=True,
+            timeout=60,
+        )
+    finally:
+        os.close(inner)
+        os.close(outer)
+    assert done.returncode == 1
+    assert "there is no terminal to read keys from" in done.stderr
+    assert "--once" in done.stderr
 
 
 # -- the cluster -------------------------------------------------------------------------------------------------------

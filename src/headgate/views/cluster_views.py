@@ -94,7 +94,7 @@ class ClusterViews:
         self._problems.update(dict.fromkeys(key for key in shown if key not in wanted))
         fix = "grant the right to the account of this process; without it, what is shown is incomplete"
         for key, line in wanted.items():
-            self._problems[key] = ProblemRow(key, "error", "MissingRight", "dashboard", line, "", fix)
+            self._problems[key] = ProblemRow(key, "error", "MissingRight", "this process", line, "", fix)
 
     def _pod_applied(self, obj: Object) -> None:
         metadata = obj["metadata"]

@@ -44,6 +44,7 @@ from headgate.views.cluster_views import ClusterViews
 from headgate.views.rows import TOPICS
 
 _TEXTS: Final = DetailTexts(pod_lines, description_lines, queue_lines, quota_lines)
+_READY_TRIES: Final = 6
 _NO_TERMINAL: Final = ("", "dumb")
 
 
@@ -129,7 +130,10 @@ async def _run(rest_config: RESTConfig, options: _Options) -> str:
         await stack.enter_async_context(feed.running())
         screen = TopScreen(rest_config.server, options.view or "overview")
         if options.is_live:
-            terminal = await stack.enter_async_context(_terminal())
+            try:
+                terminal = await stack.enter_async_context(_terminal())
+            except OSError as problem:
+                return f"there is no terminal to read keys from ({problem.strerror}); --once prints one picture"
             colour = not os.environ.get("NO_COLOR")
             details = DetailReader(feed, _TEXTS)
             session = Session(screen, feed, transport, terminal, ScreenOptions(_glyphs(), colour), details.read)
@@ -171,8 +175,11 @@ def _glyphs() -> Glyphs:
 async def _print_once(feed: ViewsFeed, screen: TopScreen, options: _Options) -> str:
     reader = feed.enter()
     try:
-        if not await feed.ready():
-            return "the lists of the cluster could not be read in time; try again"
+        for _ in range(_READY_TRIES):  # a large cluster takes long
+            if await feed.ready():
+                break
+        else:
+            return "the lists of the cluster could not be read within two minutes; try again"
     finally:
         feed.leave(reader)
     views = feed.views

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import signal
+import sys
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
@@ -91,7 +92,8 @@ class Session:
             loop.add_signal_handler(number, self._end)
         loop.add_signal_handler(signal.SIGWINCH, self._redraw)
         root = logging.getLogger()
-        handlers, root.handlers = root.handlers, [self._remarks]
+        handlers = root.handlers
+        root.handlers = [self._remarks, *([] if sys.stderr.isatty() else handlers)]
         reader = self._feed.enter(self.rows_changed)
         heartbeat = asyncio.create_task(self._transport.keep_asking())
         try:
