@@ -48,6 +48,7 @@ def test_a_workload_is_shown_with_its_missing_quota(browser: Browser, server: Em
         browser.wait_for_text(text, "#main")
 
 
+@pytest.mark.measured
 def test_changes_are_shown_within_a_second(browser: Browser, server: EmbeddedServer) -> None:
     show(browser, "queues")
     browser.wait_for_text("2 of 2 used", "#main")

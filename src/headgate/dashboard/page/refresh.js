@@ -1,6 +1,6 @@
 // When a view asks the server again: soon after a change, not while a request runs, and less often if it takes long.
 
-const COST_FACTOR = 20;
+const COST_FACTOR = 10;
 
 export class Refresh {
   // load: asks, and returns a promise; restMs: the least time between two requests.
