@@ -122,3 +122,9 @@ def test_the_page_fits_a_narrow_window(browser: Browser) -> None:
     for address in (*VIEWS, POD_VIEW):
         show(browser, address)
         assert browser.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+def test_a_page_that_changes_nothing_has_no_buttons_for_actions(browser: Browser) -> None:
+    for address in ("queues", "quota", "gates", "unit/pods/default/held"):
+        show(browser, address)
+        assert browser.evaluate("document.querySelectorAll('button.act').length") == 0

@@ -23,17 +23,18 @@ from headgate.capacity.conf import DEFAULTS, SchedulerConf
 from headgate.capacity.grants import grants, wait_reasons
 from headgate.capacity.grants.delayed_starts import DelayedStarts
 from headgate.capacity.grants.event_handlers import QueueEventHandlers
+from headgate.capacity.grants.gate_removal import LiftedPod, find_after_lift
 from headgate.capacity.grants.grants import Grant
 from headgate.capacity.grants.leases import PromiseInfo, PromiseLeases
 from headgate.capacity.grants.plugin_admission import AdmissionUnit, QueuePlugins
 from headgate.capacity.grants.queue_cache import QueueCache
-from headgate.capacity.grants.queue_contents import QueueContents, find_contents, find_line
+from headgate.capacity.grants.queue_contents import QueueContents, find_contents, find_line, find_position
 from headgate.capacity.grants.remedies import (
     CapabilityGrowth,
     MissingCapacity,
     QueueRemedy,
     find_remedy,
-    without_other_gates,
+    find_remedy_behind_gates,
 )
 from headgate.capacity.names import ROOT
 from headgate.capacity.ordering.granted_pods import GrantedPodQueue
@@ -549,15 +550,8 @@ class QueueEngine:
         return GangAttempt((uid,)) if record is None else gang_attempt_of(record)
 
     def position(self, uid: str) -> int | None:
-        """The number of units before the pod in its queue; None if the pod does not wait for a grant. Pods of a group
-        that are granted together are one unit; units of the pod's own group count, too."""
-        self._cache.process_changes()
-        record = self._cache.records.get(uid)
-        if record is None or not record.waits_for_grant:
-            return None
-        key = self._cache.admission_key(record)
-        others = sum(other < key for other, _ in self._cache.grant_index.waiting_units(record.queue))
-        return others + (0 if record.gang is None else record.gang.units_before(uid))
+        """The number of units before the pod in its queue, also those of its own group; None if it does not wait."""
+        return find_position(self._cache, uid)
 
     def line(self, queue: str) -> list[str]:
         """The units that wait for a grant in this queue (not below it), in order: the uid of one pod of each."""
@@ -576,11 +570,11 @@ class QueueEngine:
 
     def remedy_behind_gates(self, uid: str) -> QueueRemedy | None:
         """As :meth:`remedy`, as if the pod had no gates of other components."""
-        self._cache.process_changes()
-        if uid not in self._cache.records:
-            return None
-        dry_run = without_other_gates(self._cache, self._handlers, uid)
-        return find_remedy(dry_run.cache, dry_run.handlers, uid)
+        return find_remedy_behind_gates(self._cache, self._handlers, uid)
+
+    def after_lift(self, uid: str, gate: str) -> LiftedPod | None:
+        """What would happen to the pod without this gate. For single calls only, as :meth:`remedy`."""
+        return find_after_lift(self._cache, self._handlers, uid, gate)
 
     def oldest_waiting_s(self, queue: str) -> float | None:
         """The creation time of the oldest job that waits for a grant in this queue (not below it)."""

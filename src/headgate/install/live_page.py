@@ -23,6 +23,7 @@ _HTTPS: Final = 443
 _ENABLED: Final = when("dashboard.enabled")
 _POLICY: Final = Condition(("dashboard.enabled",), all_of=("networkPolicy.enabled",))
 _SECRET: Final = when("dashboard.tlsSecret")
+_ACTIONS: Final = when("dashboard.allowActions")
 _NO_SECRET: Final = Condition(("dashboard.tlsSecret",), negated=True)
 _GRACE_S: Final = 5
 _CERTIFICATES: Final = "/etc/headgate-tls"
@@ -55,6 +56,7 @@ def _deployment() -> Object:
         "dashboard",
         f"--listen=0.0.0.0:{PAGE_PORT}",
         "--user-tokens-only",
+        When(_ACTIONS, "--allow-actions"),
         When(_NO_SECRET, "--own-certificate"),
         When(_SECRET, f"--tls-cert-file={_CERTIFICATES}/tls.crt"),
         When(_SECRET, f"--tls-private-key-file={_CERTIFICATES}/tls.key"),

@@ -129,6 +129,9 @@ class LivePageOptions(_Options, frozen=True):
         str,
         Meta(description="A Secret (tls.crt, tls.key). Empty: the pod makes a certificate that browsers do not know."),
     ] = ""
+    allow_actions: Annotated[
+        bool, Meta(description="Whether viewers may lift gates, hold queues and jobs, each with their own rights.")
+    ] = False
     resources: Annotated[Object, Meta(description="Requests and limits of the container.")] = msgspec.field(
         default_factory=lambda: {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "1Gi"}}
     )

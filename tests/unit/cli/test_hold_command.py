@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from headgate.cli.commands.hold import describe_outcome, describe_overdue, why_impossible
+from headgate.cli.commands.hold import describe_outcome, describe_overdue
 from headgate.cli.main import main
 from headgate.client.pager import ListRefused
 from headgate.jobs.kinds.batch_job import JOB
 from headgate.quota.api.activation import ActivationEvent
+from headgate.runtime.actions.job_labels import why_impossible
 from kueue_builders import Wire, a_condition, a_workload
 
 HOLD, RESUME = ActivationEvent.DEACTIVATE, ActivationEvent.ACTIVATE

@@ -180,6 +180,13 @@ def test_the_live_page_prints_no_token_and_makes_a_certificate_unless_a_secret_h
     assert {"name": "certificate", "mountPath": "/etc/headgate-tls", "readOnly": True} in container["volumeMounts"]
 
 
+def test_the_live_page_has_actions_on_request_and_no_more_rights_for_them() -> None:
+    with_actions = _page({"dashboard": {"enabled": True, "allowActions": True}})
+    (container,) = with_actions["Deployment"]["spec"]["template"]["spec"]["containers"]
+    assert "--allow-actions" in container["args"]
+    assert with_actions["ClusterRole"] == _page({})["ClusterRole"]
+
+
 def test_the_live_page_has_no_network_policy_if_none_is_wanted() -> None:
     assert "NetworkPolicy" not in _page({"networkPolicy": {"enabled": False}})
 

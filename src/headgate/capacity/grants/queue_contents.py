@@ -62,6 +62,17 @@ def find_line(cache: QueueCache, queue: str) -> list[str]:
     return [unit if isinstance(unit, str) else next(iter(cache.gangs[unit].waiting), "") for _, unit in units]
 
 
+def find_position(cache: QueueCache, uid: str) -> int | None:
+    """The number of units before the pod in its queue; None if it does not wait for a grant."""
+    cache.process_changes()
+    record = cache.records.get(uid)
+    if record is None or not record.waits_for_grant:
+        return None
+    key = cache.admission_key(record)
+    others = sum(other < key for other, _ in cache.grant_index.waiting_units(record.queue))
+    return others + (0 if record.gang is None else record.gang.units_before(uid))
+
+
 def _holds(record: PodRecord) -> bool:
     return record.state in (AllocationState.ALLOCATED, *PROMISED) and any(record.counted_amounts.values())
 

@@ -148,11 +148,25 @@ def find_remedy(cache: QueueCache, handlers: QueueEventHandlers, uid: str) -> Qu
     )
 
 
+def find_remedy_behind_gates(cache: QueueCache, handlers: QueueEventHandlers, uid: str) -> QueueRemedy | None:
+    """As :func:`find_remedy`, as if the pod had no gates of other components."""
+    cache.process_changes()
+    if uid not in cache.records:
+        return None
+    dry_run = without_other_gates(cache, handlers, uid)
+    return find_remedy(dry_run.cache, dry_run.handlers, uid)
+
+
 def without_other_gates(cache: QueueCache, handlers: QueueEventHandlers, uid: str) -> QueueDryRun:
     """A dry run in which the pod has no gates except the queue gate."""
+    return with_gates(cache, handlers, uid, tuple(each for each in cache.records[uid].task.gates if each == GATE))
+
+
+def with_gates(cache: QueueCache, handlers: QueueEventHandlers, uid: str, gates: tuple[str, ...]) -> QueueDryRun:
+    """A dry run in which the pod has these gates."""
     dry_run = QueueDryRun(cache, handlers)
     task = dry_run.cache.records[uid].task
-    dry_run.handlers.apply_task(msgspec.structs.replace(task, gates=tuple(each for each in task.gates if each == GATE)))
+    dry_run.handlers.apply_task(msgspec.structs.replace(task, gates=gates))
     dry_run.cache.process_changes()
     return dry_run
 

@@ -24,12 +24,13 @@ from headgate.cli.options.log_options import log_options
 from headgate.cli.options.query_options import served_option
 from headgate.cli.wiring.event_loop import loop_factory
 from headgate.cli.wiring.shutdown import ShutdownSignals
+from headgate.client.io.http_transport import HTTPTransport
 from headgate.client.kubeconfig import RESTConfig
 from headgate.dashboard.io.server import PageOptions, PageTLS, serve_page
 from headgate.http.peer import is_loopback
 from headgate.http.server import listen
 from headgate.http.server_tls import key_pair_context
-from headgate.http.transport import Unreachable
+from headgate.http.transport import Transport, Unreachable
 from headgate.runtime.health.secured_server import CertificateFiles
 from headgate.runtime.preflight import check_scheduling_gates
 from headgate.views.cluster_views import ClusterViews
@@ -68,6 +69,12 @@ _DEFAULT_LISTEN: Final = "127.0.0.1:6480"
     is_flag=True,
     help="Print no token: every viewer logs in with a bearer token of the cluster.",
 )
+@click.option(
+    "--allow-actions",
+    is_flag=True,
+    help="Let viewers lift gates, hold and resume queues and jobs, and change priorities, each with the viewer's own "
+    "rights. [default: the page changes nothing]",
+)
 @served_option
 @cluster_options
 @log_options
@@ -77,6 +84,7 @@ def command(
     tls_private_key_file: Path | None,
     own_certificate: bool,
     user_tokens_only: bool,
+    allow_actions: bool,
     served: tuple[str, ...],
     gated: tuple[str, ...],
     kubeconfig: str,
@@ -85,7 +93,8 @@ def command(
     """Serve the live page of a cluster, and print its address.
 
     The page shows what waits in queues and why, how full queues and nodes are, which gates hold pods, and what is
-    wrong. It reads with the rights of the kubeconfig and changes nothing. It runs until Ctrl-C.
+    wrong. It reads with the rights of the kubeconfig, and changes nothing without --allow-actions. It runs until
+    Ctrl-C.
 
     The printed address has a token in its fragment: a browser that opens it sees what the kubeconfig may read. Other
     users log in with a bearer token of the cluster (kubectl create token NAME), and see what they could list
@@ -95,6 +104,7 @@ def command(
     Example:
       headgate dashboard
       headgate dashboard --context production --listen 127.0.0.1:0
+      headgate dashboard --allow-actions
       headgate dashboard --listen 0.0.0.0:8443 --own-certificate --user-tokens-only
     """
     address = parse_address("--listen", listen_at, _DEFAULT_LISTEN)
@@ -103,11 +113,27 @@ def command(
     tls = _page_tls(address[0], tls_cert_file, tls_private_key_file, makes_own=own_certificate)
     rest_config = rest_config_or_exit("dashboard", kubeconfig, context)
     make_views = functools.partial(ClusterViews, frozenset(served), frozenset(gated))
-    options = PageOptions(rest_config.server, make_views, tls, has_operator=not user_tokens_only)
+    open_as = functools.partial(_open_as, rest_config) if allow_actions else None
+    options = PageOptions(rest_config.server, make_views, tls, has_operator=not user_tokens_only, open_as=open_as)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         problem = runner.run(_run(rest_config, address, options))
     if problem:
         exit_with_error("dashboard", problem)
+
+
+def _open_as(rest_config: RESTConfig, token: str) -> Transport:
+    """The same server with the credentials of the token only; with those of the kubeconfig for an empty one."""
+    if not token:
+        return HTTPTransport(rest_config)
+    return HTTPTransport(
+        RESTConfig(
+            rest_config.server,
+            authority=rest_config.authority,
+            insecure=rest_config.insecure,
+            tls_server_name=rest_config.tls_server_name,
+            token=token,
+        )
+    )
 
 
 def _page_tls(host: str, certificate: Path | None, key: Path | None, *, makes_own: bool) -> PageTLS | None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -24,17 +23,15 @@ from headgate.cli.options.log_options import log_options
 from headgate.cli.options.query_options import list_output_option, watch_option
 from headgate.cli.options.suggestions import SuggestingGroup
 from headgate.cli.wiring.list_runner import run_listing
-from headgate.client.gate_lifting import GateLiftOutcome, GateLiftResult, lift
+from headgate.client.gate_lifting import GateLiftOutcome, GateLiftResult
 from headgate.client.gated_pods import GateCount, GatedPod, count_gates, gated_pods, setter_of
 from headgate.client.kubeconfig import RESTConfig
 from headgate.client.pager import ListRefused
 from headgate.http.transport import Transport, Unreachable
 from headgate.kube.labels import parse_selector
 from headgate.kube.timestamps import human_duration, parse_time
+from headgate.runtime.actions.gate_lifts import lift_gate
 from headgate.runtime.inspection.gate_owners import GateOwners, gate_owners
-
-_MAX_PARALLEL: Final = 8
-Progress = Callable[[int, int], None]
 
 
 @click.group(cls=SuggestingGroup, short_help="List the scheduling gates that hold pods, and remove one.")
@@ -138,7 +135,7 @@ def _setter_text(setter: str | ListRefused) -> str:
 @namespace_options
 @cluster_options
 @log_options
-def lift_gate(
+def lift_command(
     name: str,
     selector: str,
     from_all: bool,
@@ -209,36 +206,7 @@ async def _lift_all(
         pods = await perform(transport, gated_pods(namespace, selector))
         if isinstance(pods, ListRefused):
             return pods
-        with_gate = [pod for pod in pods if gate in pod.gates]
-        limit = asyncio.Semaphore(_MAX_PARALLEL)
-        done: list[GateLiftResult] = []
-
-        async def lift_one(pod: GatedPod) -> None:
-            async with limit:
-                done.append(await _lift(transport, gate, pod, dry_run))
-                _progress(len(done), len(with_gate))
-
-        async with asyncio.TaskGroup() as tasks:
-            for pod in with_gate:
-                tasks.create_task(lift_one(pod))
-        return sorted(done, key=lambda each: each.pod.key)
-
-
-async def _lift(transport: Transport, gate: str, pod: GatedPod, dry_run: bool) -> GateLiftResult:
-    """Performs the requests for one pod. ``lift`` receives None in place of a response if the server is unreachable."""
-    steps = lift(gate, pod, dry_run=dry_run)
-    try:
-        delayed = next(steps)
-        while True:
-            await asyncio.sleep(delayed.wait_s)
-            try:
-                response = await transport.request(delayed.request)
-            except Unreachable:
-                response = None
-            delayed = steps.send(response)
-    except StopIteration as finished:
-        lifted: GateLiftResult = finished.value
-        return lifted
+        return await lift_gate(transport, gate, pods, dry_run=dry_run, progress=_progress)
 
 
 def _progress(done: int, total: int) -> None:

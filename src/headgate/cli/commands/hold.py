@@ -14,10 +14,9 @@ from headgate.cli.options.job_options import kinds_option
 from headgate.cli.options.log_options import log_options
 from headgate.client.pager import ListRefused, ListResponse, list_all, refusal_message
 from headgate.client.permissions import refusal_text
-from headgate.client.write_requests import patch
 from headgate.http.transport import Transport, Unreachable
 from headgate.jobs.kinds.batch_job import BUILTIN_KINDS, JOB
-from headgate.jobs.kinds.job_kind import JobKind, has_suspend_set, kubectl_names
+from headgate.jobs.kinds.job_kind import JobKind, kubectl_names
 from headgate.jobs.names import QUEUE_NAME
 from headgate.kube.lenient_reader import get_path
 from headgate.kube.serializer import wire_json
@@ -31,6 +30,7 @@ from headgate.quota.api.activation import (
 )
 from headgate.quota.api.workload import read_workload
 from headgate.quota.kinds.names import WORKLOADS
+from headgate.runtime.actions.job_labels import activation_request, why_impossible
 from headgate.runtime.inspection.object_reads import get_object
 
 Object = dict[str, Any]
@@ -141,8 +141,7 @@ async def _request(
     if problem:
         return ActivationOutcome(f"{title} {problem}", False)
     label, uid = LABEL_OF[event], job["metadata"]["uid"]
-    labels = {names.ACTIVATE: None, names.DEACTIVATE: None, label: "true"}
-    response = await transport.request(patch(kind.resource, namespace, name, uid, {"metadata": {"labels": labels}}))
+    response = await transport.request(activation_request(kind, namespace, name, uid, event))
     if not response.ok:
         refused = ListRefused(refusal_message(response), response.status)
         return ActivationOutcome(refusal_text("patch", kind.resource, namespace, refused), False)
@@ -170,15 +169,6 @@ async def _workload(transport: Transport, namespace: str, uid: str) -> Object | 
     if isinstance(listed, ListRefused):
         return ListRefused(refusal_text("list", WORKLOADS, namespace, listed), listed.status)
     return next((each for each in listed.items if not each["metadata"].get("deletionTimestamp")), None)
-
-
-def why_impossible(kind: JobKind, job: Object) -> str:
-    """Why the labels would be ignored; empty if they would not."""
-    if kind.outcome(job) is not None:
-        return "has ended"
-    if not has_suspend_set(kind, job):
-        return f"runs: only a suspended job can be held or resumed ({'.'.join(kind.suspend)} is not true)"
-    return ""
 
 
 def describe_outcome(

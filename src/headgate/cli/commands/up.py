@@ -78,6 +78,12 @@ class _UpCommand(click.Command):
     help=f"The address of the page, on loopback. [default: {DASHBOARD_LISTEN}, or any free port if it is in use]",
 )
 @click.option(
+    "--allow-actions",
+    is_flag=True,
+    help="Let viewers of the page lift gates, hold and resume queues and jobs, and change priorities, each with the "
+    "viewer's own rights. [default: the page changes nothing]",
+)
+@click.option(
     "--components",
     default=",".join(COMPONENTS),
     show_default=True,
@@ -198,6 +204,7 @@ def command(
     metrics_listen: str,
     dashboard: bool,
     dashboard_listen: str,
+    allow_actions: bool,
     components: str,
     node_count: int,
     node_cpu: str,
@@ -262,6 +269,7 @@ def command(
         metrics_listen=metrics_listen,
         dashboard_listen=dashboard_listen,
         dashboard=dashboard,
+        dashboard_allows_actions=allow_actions,
         jobs=job_settings,
         scheduler_config=scheduler_config,
     )

@@ -27,7 +27,7 @@ from headgate.cli.embedded import components
 from headgate.cli.embedded.cluster_options import ClusterOptions, StartupError
 from headgate.cli.embedded.kubeconfig import write_kubeconfig
 from headgate.cli.embedded.process_record import FILE_NAME, own_record, remove_record, write_record
-from headgate.cli.embedded.server import PrintLine, RunningServer, serve
+from headgate.cli.embedded.server import PrintLine, RunningServer, in_process, serve
 from headgate.cli.embedded.start_report import StartReport, stop_at_end_of
 from headgate.cli.options.cluster_access import perform
 from headgate.cli.wiring.metrics import serve_metrics_and_health
@@ -207,7 +207,15 @@ async def _serve_page(
         sock = listen(host, 0)
     stack.callback(sock.close)
     transport = served.client("headgate-dashboard")
-    page_options = PageOptions(url, secret=served.credentials.admin_token)
+
+    def open_as(token: str) -> Transport:
+        return in_process(served.endpoint, token or served.credentials.admin_token, "headgate-dashboard")
+
+    page_options = PageOptions(
+        url,
+        secret=served.credentials.admin_token,
+        open_as=open_as if options.dashboard_allows_actions else None,
+    )
     page = await stack.enter_async_context(serve_page(transport, sock, host, page_options))
     return page.address
 

@@ -102,6 +102,7 @@ class ClusterOptions(msgspec.Struct, frozen=True):
     """Where the page is served."""
     dashboard_may_move: bool = False
     """Whether any free port will do if that one is in use."""
+    dashboard_allows_actions: bool = False
     scheduler_config: Path | None = None
     """A file with scheduler profiles, in addition to the default ones or in place of those of the same name."""
 
@@ -131,6 +132,7 @@ class ClusterOptions(msgspec.Struct, frozen=True):
         metrics_listen: str = "",
         dashboard_listen: str = "",
         dashboard: bool = False,
+        dashboard_allows_actions: bool = False,
         scheduler_config: Path | None = None,
     ) -> ClusterOptions | str:
         """Parses the options; returns a message if they are invalid."""
@@ -194,5 +196,6 @@ class ClusterOptions(msgspec.Struct, frozen=True):
             metrics_at=metrics_at,
             dashboard_at=dashboard_at if dashboard else None,
             dashboard_may_move=not dashboard_listen,
+            dashboard_allows_actions=dashboard_allows_actions,
             scheduler_config=scheduler_config,
         )

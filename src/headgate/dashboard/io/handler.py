@@ -1,4 +1,4 @@
-"""Answers the requests of the page: static files, the login, streams, and questions about units that wait.
+"""Answers the requests of the page: static files, the login, streams, questions about units that wait, and actions.
 
 A ``RequestHandler``. Every response forbids the browser everything that the page does not need. Requests for another
 host name are refused on a loopback address, so that no other site can reach the page through a name of its own.
@@ -18,6 +18,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import msgspec
 
 import headgate
+from headgate.dashboard.actions import read_action
+from headgate.dashboard.io.action_runner import ActionRunner
 from headgate.dashboard.io.details import find_detail
 from headgate.dashboard.io.event_stream import EventStream
 from headgate.dashboard.io.feed import ViewsFeed
@@ -52,27 +54,36 @@ _TYPES: Final[Mapping[str, str]] = {
     "svg": "image/svg+xml",
 }
 _HEALTH: Final = frozenset({"/livez", "/readyz"})
+_ACTIONS: Final = ("/api/actions", "/api/actions/preview")
 _RIGHTS_S: Final = 30.0
 _MAX_STREAMS: Final = 200
 _encode: Final = msgspec.json.Encoder().encode
 
 
 class PageHandler:
-    """``hosts``: the values of ``Host`` that are accepted; empty for all of them. ``server``: the cluster, as text."""
+    """``hosts``: the values of ``Host`` that are accepted; empty for all of them. ``server``: the cluster, as text.
+    ``runner``: None if the page changes nothing."""
 
     def __init__(
-        self, feed: ViewsFeed, viewers: Viewers, sessions: Sessions, hosts: frozenset[str], server: str
+        self,
+        feed: ViewsFeed,
+        viewers: Viewers,
+        sessions: Sessions,
+        hosts: frozenset[str],
+        server: str,
+        runner: ActionRunner | None = None,
     ) -> None:
         self._feed: Final = feed
         self._viewers: Final = viewers
         self._sessions: Final = sessions
         self._hosts: Final = hosts
         self._server: Final = server
+        self._runner: Final = runner
         self._files: Final = read_page()
         self._streams: Final[dict[EventStream, tuple[str, str]]] = {}  # the token and the address of each
 
     def wants_body(self, head: RequestHead, peer: ClientPeer) -> bool:
-        return head.path == "/api/login"
+        return head.path in ("/api/login", *_ACTIONS)
 
     def handle(
         self, request: ReceivedRequest, peer: ClientPeer
@@ -110,18 +121,44 @@ class PageHandler:
         head = request.head
         if head.path in ("/api/login", "/api/logout"):
             return await self._log_in_or_out(request, source)
-        if head.method != "GET":
-            return _problem(405, "this page changes nothing: only GET is possible here")
+        if head.method != "GET" and head.path not in _ACTIONS:
+            return _problem(405, "only GET is possible here")
+        if head.path in _ACTIONS and (refused := self._refuse_action(head)) is not None:
+            return refused
         token = self._sessions.find_token(head.headers, time.time())
         viewer = await self._viewers.find(token, source)
         if isinstance(viewer, Verdict):
             return _problem(viewer.status, viewer.text)
+        if head.path in _ACTIONS:
+            return await self._act(viewer, token, request)
         query = {name: values[-1] for name, values in parse_qs(head.query).items()}
         if head.path == "/api/stream":
             return await self._stream(viewer, token, source, query, head.headers)
         parts = [unquote(each) for each in head.path.split("/")[2:]]
         async with self._reading():
             return await self._get(viewer, parts, query)
+
+    def _refuse_action(self, head: RequestHead) -> HandlerResponse | None:
+        """Actions are posted as JSON by this page, or by a program with a token of its own; never by another site."""
+        if self._runner is None:
+            return _problem(403, "this page changes nothing; with --allow-actions its operator starts one that does")
+        if head.method != "POST":
+            return _problem(405, "only POST is possible here")
+        has_own_token = (head.headers.get("authorization") or "").lower().startswith("bearer ")
+        if not _is_same_origin(head) or not (has_own_token or head.headers.get("origin")):
+            return _problem(403, "the request comes from another site")
+        if (head.headers.get("sec-fetch-site") or "same-origin") != "same-origin":
+            return _problem(403, "the request comes from another site")
+        return None
+
+    async def _act(self, viewer: Viewer, token: str, request: ReceivedRequest) -> HandlerResponse:
+        action = read_action(request.body) if request.complete else "the request is not complete"
+        if isinstance(action, str) or self._runner is None:
+            return _problem(400, str(action))
+        async with self._reading():
+            rights = await self._rights_of(viewer)
+            dry_run = request.head.path.endswith("/preview")
+            return _json(await self._runner.run(action, viewer, token, rights, dry_run=dry_run))
 
     @contextlib.asynccontextmanager
     async def _reading(self) -> AsyncIterator[None]:
@@ -167,6 +204,7 @@ class PageHandler:
             "version": headgate.__version__,
             "viewer": viewer.name,
             "sees_everything": rights.everything,
+            "allows_actions": self._runner is not None,
             "synced": self._feed.is_synced,
             "now_s": time.time(),
         }

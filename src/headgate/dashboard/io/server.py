@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from headgate.dashboard.io.action_runner import ActionRunner, OpenAs
 from headgate.dashboard.io.feed import ViewsFeed
 from headgate.dashboard.io.handler import PageHandler
 from headgate.dashboard.io.viewers import Viewers
@@ -41,13 +42,15 @@ class PageTLS(msgspec.Struct, frozen=True):
 class PageOptions(msgspec.Struct, frozen=True):
     """``server``: the cluster, as the page names it. ``tls``: None for plain HTTP. ``has_operator``: whether a token
     that is printed shows what the process may read; otherwise every viewer needs a token of the cluster. ``secret``:
-    the operator's token follows from it, so that it is the same after a restart; empty for a random token."""
+    the operator's token follows from it, so that it is the same after a restart; empty for a random token.
+    ``open_as``: with whose credentials actions are performed; None if the page changes nothing."""
 
     server: str
     make_views: Callable[[], ClusterViews] = ClusterViews
     tls: PageTLS | None = None
     has_operator: bool = True
     secret: str = ""
+    open_as: OpenAs | None = None
 
 
 class ServedPage(msgspec.Struct, frozen=True):
@@ -70,7 +73,8 @@ async def serve_page(
     feed = ViewsFeed(transport, options.make_views)
     sessions = Sessions(f"headgate-{port}", is_secure=options.tls is not None, operator_token=token)
     hosts = _hosts(port) if is_loopback(host) else frozenset[str]()
-    handler = PageHandler(feed, Viewers(feed.transport, token), sessions, hosts, options.server)
+    runner = None if options.open_as is None else ActionRunner(feed, options.open_as)
+    handler = PageHandler(feed, Viewers(feed.transport, token), sessions, hosts, options.server, runner)
     shown = f"[{host}]" if ":" in host else host
     address = f"{'http' if options.tls is None else 'https'}://{shown}:{port}/{f'#token={token}' if token else ''}"
     server = HTTPServer(handler, _LIMITS, None if certificate is None else key_pair_context(certificate))

@@ -34,9 +34,19 @@ export async function get(path) {
   return response.json();
 }
 
+// Posts, and returns the answer.
+export async function ask(path, body) {
+  return (await posted(path, body)).json();
+}
+
 export async function post(path, body) {
+  await posted(path, body);
+}
+
+async function posted(path, body) {
   const response = await send(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body ?? {}) });
   if (!response.ok) throw await refusal(response);
+  return response;
 }
 
 // The token in the fragment of the address is posted once, and the address is replaced before that.

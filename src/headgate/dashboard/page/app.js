@@ -1,6 +1,7 @@
 // The frame of the page: the login, the address, the keys, and when the view is drawn.
 
 import { Stream, abortQuestions, get, logInFromAddress, post } from "./api.js";
+import { allowActions, closeAction, setUpActions } from "./actions.js";
 import { h } from "./dom.js";
 import { OverviewView } from "./overview.js";
 import { QueuesView, QuotaView } from "./queues.js";
@@ -102,6 +103,7 @@ function decode(text) {
 function logIn(problem) {
   stream.stop();
   abortQuestions();
+  closeAction();
   stream.last = "";
   store.clear();
   view?.close?.();
@@ -118,6 +120,7 @@ function logIn(problem) {
 async function begin() {
   const info = await get("/api/info");
   $("server").textContent = `${info.server} · ${info.viewer}`;
+  allowActions(info.allows_actions);
   $("login").hidden = true;
   $("main").hidden = false;
   route();
@@ -149,7 +152,7 @@ function moveRow(by) {
 }
 
 function onKey(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || $("help").open || !$("login").hidden) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || $("help").open || $("action").open || !$("login").hidden) return;
   const inField = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
   if (event.key === "Escape") {
     if (inField) event.target.blur();
@@ -184,6 +187,7 @@ function setUp() {
   $("nav").append(...VIEWS.map(([key, title]) =>
     h("li", {}, h("a", { href: `#/${key}`, "data-view": key }, title, key === "waiting" || key === "problems" ? h("span", { class: "count", id: `count-${key}` }) : null))));
   $("keys").append(...KEYS.flatMap(([key, text]) => [h("dt", {}, key), h("dd", {}, text)]));
+  setUpActions();
   $("pause").addEventListener("click", pause);
   $("help-button").addEventListener("click", () => $("help").showModal());
   $("logout").addEventListener("click", async () => {

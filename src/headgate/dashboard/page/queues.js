@@ -1,5 +1,6 @@
 // The trees of queues: Volcano's Queues, and Kueue's Cohorts, ClusterQueues and LocalQueues, each with bars.
 
+import { actionButton } from "./actions.js";
 import { bar, h, keyed, name, use } from "./dom.js";
 
 const LEGEND = [["used", "used"], ["reserved", "reserved (promised, not on a node)"], ["waiting", "waiting"]];
@@ -71,8 +72,9 @@ export class QueuesView extends TreeView {
       return use(each.resource, bar(total, [["used", each.used], ["reserved", each.reserved], ["waiting", each.waiting]], each.deserved), each.text);
     });
     const state = row.refusal ? h("span", { class: "error" }, name(row.refusal)) : h("span", { class: row.state === "Open" ? "good" : "warning" }, row.state);
+    const action = row.key === "root" ? null : row.state === "Open" ? actionButton("Hold", { action: "hold", kind: "Queue", name: row.key }) : actionButton("Resume", { action: "resume", kind: "Queue", name: row.key });
     return h("tr", {}, this.first(row, depth, `#/waiting?kind=Queue&queue=${encodeURIComponent(row.key)}`, row.key),
-      h("td", {}, state), h("td", { class: "number", "data-label": "Waiting" }, String(row.waiting)), h("td", {}, bars.length ? bars : h("span", { class: "muted" }, "empty, no limit")));
+      h("td", {}, state, " ", action), h("td", { class: "number", "data-label": "Waiting" }, String(row.waiting)), h("td", {}, bars.length ? bars : h("span", { class: "muted" }, "empty, no limit")));
   }
 }
 
@@ -94,7 +96,12 @@ export class QuotaView extends TreeView {
     const label = row.kind === "LocalQueue" ? `${row.namespace}/${row.name}` : row.name;
     const counts = row.kind === "Cohort" ? ["", ""] : [row.pending, row.admitted + row.reserving];
     return h("tr", {}, this.first(row, depth, row.kind === "Cohort" ? "" : `#/waiting?${queue}`, label),
-      h("td", {}, h("span", { class: "muted" }, row.kind), " ", row.active ? "" : h("span", { class: "error" }, name(row.reason))),
+      h("td", {}, h("span", { class: "muted" }, row.kind), " ", row.active ? "" : h("span", { class: "error" }, name(row.reason)), " ", row.kind === "Cohort" ? null : this.actions(row)),
       ...counts.map((each, index) => h("td", { class: "number", "data-label": each === "" ? null : ["Pending", "Admitted"][index] }, String(each))), h("td", {}, bars));
+  }
+
+  actions(row) {
+    const target = { kind: row.kind, name: row.name, ...(row.namespace ? { namespace: row.namespace } : {}) };
+    return [actionButton("Hold", { action: "hold", ...target }), " ", actionButton("Resume", { action: "resume", ...target })];
   }
 }

@@ -1,5 +1,6 @@
 // Gates, nodes and problems.
 
+import { actionButton } from "./actions.js";
 import { SortedTable, age, h, keyed, name } from "./dom.js";
 
 const now = () => Date.now() / 1000;
@@ -14,7 +15,7 @@ export class GatesView {
       { title: "Namespace", sort: (row) => row.namespace, cell: (row) => name(row.namespace) },
       { title: "Pods", number: true, sort: (row) => row.pods, cell: (row) => String(row.pods) },
       { title: "Oldest", first: "ascending", sort: (row) => row.since_s, cell: (row) => [age(row.since_s, now()), " ", name(row.oldest)] },
-      { title: "Removed by", sort: (row) => row.owner, cell: (row) => name(row.owner || "not known: no GatePolicy names it") },
+      { title: "Removed by", sort: (row) => row.owner, cell: (row) => [name(row.owner || "not known: no GatePolicy names it"), " ", actionButton("Lift from all pods", { action: "lift-gate", kind: "Namespace", namespace: row.namespace, value: row.gate })] },
       { title: "Health", sort: (row) => row.health, cell: (row) => h("span", { class: row.health === "OK" ? "good" : row.health && row.health !== "not reported" ? "error" : "muted" }, row.health || "–") },
     ], (row) => row.key);
     this.element = h("div", {}, h("h1", {}, "Gates that hold pods"), h("section", { class: "panel" }, this.table.element));

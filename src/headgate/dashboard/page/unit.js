@@ -1,5 +1,6 @@
 // One pod or Workload: what has happened to it, what holds it now, and what would help.
 
+import { actionButton } from "./actions.js";
 import { h, name } from "./dom.js";
 import { get } from "./api.js";
 import { Refresh } from "./refresh.js";
@@ -39,7 +40,7 @@ export class UnitView {
     const parts = [h("p", {}, back()), h("h1", {}, `${detail.kind} `, name(`${detail.namespace}/${detail.name}`))];
     parts.push(section("What has happened", h("ol", { class: "steps" }, detail.history.map((step) =>
       h("li", { class: step.at ? null : "to-come" }, h("span", { class: "muted" }, step.at ? local(step.at) : ""), h("b", {}, step.name), h("span", { class: "name" }, step.note))))));
-    if (detail.pod) parts.push(...podSections(detail.pod));
+    if (detail.pod) parts.push(...podSections(detail));
     for (const each of detail.workloads) parts.push(...workloadSections(each));
     parts.push(section("In a terminal", h("ul", {}, detail.commands.map((each) => h("li", {}, h("code", {}, each))))));
     return parts;
@@ -59,13 +60,14 @@ function section(title, ...content) {
   return h("section", { class: "panel" }, h("h2", {}, title), ...content);
 }
 
-function podSections(pod) {
+function podSections({ pod, namespace, name: podName }) {
   const facts = [["Scheduler", pod.scheduler], ["Queue", pod.queue], ["Group", pod.group],
     ["Asks for", Object.entries(pod.requests).map(([resource, amount]) => `${amount} ${resource}`).join(", ")],
     ["Capacity promised at", pod.promised_at], ["Lease", pod.lease]];
   const parts = [section("Now", h("p", {}, name(pod.summary)), h("dl", {}, facts.filter(([, value]) => value).map(([label, value]) => [h("dt", {}, label), h("dd", {}, name(value))])))];
   if (pod.holds.length) parts.push(section("What holds it", h("ol", { class: "holds" }, pod.holds.map((hold) =>
-    h("li", {}, h("b", {}, `${hold.kind} `), name(hold.name), hold.why ? [" ", h("span", { class: "badge" }, hold.why)] : null, h("div", {}, name(hold.text)),
+    h("li", {}, h("b", {}, `${hold.kind} `), name(hold.name), hold.why ? [" ", h("span", { class: "badge" }, hold.why)] : null,
+      hold.kind === "gate" ? [" ", actionButton("Lift this gate", { action: "lift-gate", kind: "Pod", namespace, name: podName, value: hold.name })] : null, h("div", {}, name(hold.text)),
       hold.resource ? h("div", { class: "muted" }, `${hold.resource} in queue ${hold.blocker}: asked ${hold.asked}, taken ${hold.used}, limit ${hold.limit}`) : null,
       hold.position !== undefined && hold.position !== null ? h("div", { class: "muted" }, `before it in queue ${hold.name}: ${hold.position}`) : null)))));
   if (pod.next.length) parts.push(section("What would help", h("ul", {}, pod.next.map((each) => h("li", {}, name(each))))));
@@ -76,7 +78,9 @@ function podSections(pod) {
 function workloadSections(found) {
   const facts = [["Owner", (found.owners ?? []).map((each) => `${each.type}/${each.name}`).join(", ")], ["LocalQueue", found.local_queue], ["ClusterQueue", found.cluster_queue],
     ["Before it in its LocalQueue", found.position], ["Why", found.found]];
-  const parts = [section(`Workload ${found.namespace}/${found.name}`, h("p", {}, name(found.summary)),
+  const target = { kind: "Workload", namespace: found.namespace, name: found.name };
+  const actions = [["Hold", "hold"], ["Resume", "resume"], ["Change the priority", "set-priority"]].map(([label, action]) => actionButton(label, { action, ...target }));
+  const parts = [section(`Workload ${found.namespace}/${found.name}`, h("p", {}, name(found.summary)), h("div", { class: "toolbar" }, actions),
     h("dl", {}, facts.filter(([, value]) => value !== undefined && value !== null && value !== "").map(([label, value]) => [h("dt", {}, label), h("dd", {}, name(String(value)))])))];
   if (found.lacks?.length) parts.push(section("Missing quota", h("table", {},
     h("thead", {}, h("tr", {}, ["Flavor", "Resource", "Asked", "Available", "Missing", "Held by"].map((each) => h("th", { scope: "col" }, each)))),
