@@ -48,6 +48,15 @@ def test_a_workload_is_shown_with_its_missing_quota(browser: Browser, server: Em
         browser.wait_for_text(text, "#main")
 
 
+def test_all_that_is_recorded_is_shown_on_request(browser: Browser) -> None:
+    show(browser, POD_VIEW)
+    button = "[...document.querySelectorAll('#main button')].find(each => each.textContent.startsWith('Show all'))"
+    browser.wait_for(f"{button} !== undefined")
+    browser.evaluate(f"{button}.click()")
+    for text in ("PodScheduled became False", "managedFields", "Not known:"):
+        browser.wait_for_text(text, "#main")
+
+
 @pytest.mark.measured
 def test_changes_are_shown_within_a_second(browser: Browser, server: EmbeddedServer) -> None:
     show(browser, "queues")

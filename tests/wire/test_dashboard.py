@@ -229,6 +229,25 @@ def test_a_viewer_of_queues_sees_amounts_and_no_names_of_others(server: Embedded
     assert b"hidden" not in body
 
 
+def test_all_that_is_recorded_is_listed_without_events_for_a_viewer_who_may_not_list_them(
+    server: EmbeddedServer, page: Page
+) -> None:
+    pod = send(server, "GET", f"{NAMESPACES}/mine/pods/visible")["metadata"]
+    about = {"kind": "Pod", "namespace": "mine", "name": "visible", "uid": pod["uid"]}
+    body = {"metadata": {"name": "told"}, "involvedObject": about, "reason": "Told", "message": "by an Event"}
+    send(server, "POST", f"{NAMESPACES}/mine/events", {**body, "firstTimestamp": pod["creationTimestamp"]})
+    found = page.get("/api/history/pods/mine/visible")
+    texts = [entry["text"] for entry in found["entries"]]
+    assert {"created", "Told: by an Event"} <= set(texts)
+    assert any(text.startswith("PodScheduled became False") for text in texts)
+    token = allow(server, "no-events", reading(("", "pods")), "mine")
+    seen = page.get("/api/history/pods/mine/visible", token)
+    assert set(texts) - {entry["text"] for entry in seen["entries"]} == {"Told: by an Event"}
+    assert "its Events: you may not list them" in seen["unknown"]
+    assert page.request("/api/history/pods/secret/hidden-second", token)[0] == 404
+    assert page.request("/api/history/pods/mine/absent", token)[0] == 404
+
+
 def test_hostile_text_stays_data(server: EmbeddedServer, page: Page) -> None:
     pod = a_pod("hostile", queue=HOSTILE)
     create_pod(server, "default", pod)

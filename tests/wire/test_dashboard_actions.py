@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -76,7 +77,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, audit_log: Path) -> Iterato
         wait_for(lambda: send(running, "GET", f"{JOBS}/runs")["spec"].get("suspend") is False)
         for name in ("first", "second"):
             send(running, "POST", JOBS, a_job(name))
-            wait_for(lambda name=name: _find_workload(running, name))
+            wait_for(functools.partial(_find_workload, running, name))
         yield running
     finally:
         running.disconnect()
@@ -132,6 +133,9 @@ class Case:
     @property
     def state(self) -> Any:
         return self._field(send(self._server, "GET", self._path))
+
+    def has_changed(self, before: Any) -> bool:
+        return bool(self.state != before)
 
 
 def _gates(pod: Object) -> list[str]:
@@ -210,7 +214,7 @@ def test_each_viewer_does_what_the_api_server_lets_that_user_do(
         assert (done["affected"] > 0) is is_allowed, (case.name, done)
         if is_allowed:
             assert previewed["effects"], case.name
-            wait_for(lambda case=case, before=before: case.state != before)
+            wait_for(functools.partial(case.has_changed, before))
         else:
             assert case.state == before, case.name
             assert "missing right" in done["problems"][0] or "cannot patch" in done["problems"][0], done

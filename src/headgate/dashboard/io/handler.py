@@ -23,6 +23,7 @@ from headgate.dashboard.io.action_runner import ActionRunner
 from headgate.dashboard.io.details import find_detail
 from headgate.dashboard.io.event_stream import EventStream
 from headgate.dashboard.io.feed import ViewsFeed
+from headgate.dashboard.io.recorded_history import find_history
 from headgate.dashboard.io.viewers import Viewer, Viewers
 from headgate.dashboard.redaction import redact_detail
 from headgate.dashboard.rights import ViewerRights, visible, visible_entry
@@ -186,6 +187,9 @@ class PageHandler:
             case ["pods" | "workloads" as kind, namespace, name]:
                 found = await find_detail(self._feed, self._viewers, viewer, kind, namespace, name)
                 return _json(redact_detail(found, rights)) if not isinstance(found, Verdict) else _refused(found)
+            case ["history", "pods" | "workloads" as kind, namespace, name]:
+                history = await find_history(self._feed, self._viewers, viewer, kind, namespace, name)
+                return _refused(history) if isinstance(history, Verdict) else _json(history)
         return _problem(404, "there is no such path")
 
     def _waiting(self, rights: ViewerRights, query: Mapping[str, str]) -> HandlerResponse:

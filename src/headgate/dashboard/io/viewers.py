@@ -70,6 +70,9 @@ class Viewers:
     async def may_get(self, viewer: Viewer, resource: APIResource, namespace: str) -> bool:
         return viewer.user is None or await self._may(viewer.user, "get", resource, namespace)
 
+    async def may_list(self, viewer: Viewer, resource: APIResource, namespace: str) -> bool:
+        return viewer.user is None or await self._may(viewer.user, "list", resource, namespace)
+
     async def _may(self, user: ReviewedUser, verb: str, resource: APIResource, namespace: str = "") -> bool:
         async with self._limit:
             return await self._reviews.may(user, verb, resource, namespace)

@@ -8,7 +8,10 @@ import { Refresh } from "./refresh.js";
 export class UnitView {
   constructor(store, kind, namespace, unit) {
     this.store = store;
-    this.path = `/api/${kind}/${encodeURIComponent(namespace)}/${encodeURIComponent(unit)}`;
+    const target = `${kind}/${encodeURIComponent(namespace)}/${encodeURIComponent(unit)}`;
+    this.path = `/api/${target}`;
+    this.historyPath = `/api/history/${target}`;
+    this.recorded = h("div", {}, h("button", { type: "button", on: { click: () => this.showRecorded() } }, "Show all that is recorded"));
     this.title = unit;
     this.element = h("div", {}, h("p", { class: "muted" }, "Reading …"));
     this.shown = "";
@@ -36,12 +39,26 @@ export class UnitView {
     }
   }
 
+  // On request, because it reads Events and all Workloads of the namespace.
+  async showRecorded() {
+    try {
+      const { entries, unknown } = await get(this.historyPath);
+      this.recorded.replaceChildren(
+        h("ol", { class: "steps" }, entries.map((each) => h("li", {}, h("span", { class: "muted" }, local(each.at)), h("span", { class: "name" }, each.subject ?? "", each.subject ? ", " : "", each.source), h("span", { class: "name" }, each.text)))),
+        h("p", { class: "muted" }, unknown?.length ? "Not known:" : ""),
+        h("ul", { class: "muted" }, (unknown ?? []).map((each) => h("li", {}, name(each)))));
+    } catch (error) {
+      this.recorded.replaceChildren(h("p", { class: "error", role: "alert" }, error.message));
+    }
+  }
+
   content(detail) {
     const parts = [h("p", {}, back()), h("h1", {}, `${detail.kind} `, name(`${detail.namespace}/${detail.name}`))];
     parts.push(section("What has happened", h("ol", { class: "steps" }, detail.history.map((step) =>
       h("li", { class: step.at ? null : "to-come" }, h("span", { class: "muted" }, step.at ? local(step.at) : ""), h("b", {}, step.name), h("span", { class: "name" }, step.note))))));
     if (detail.pod) parts.push(...podSections(detail));
     for (const each of detail.workloads) parts.push(...workloadSections(each));
+    parts.push(section("Recorded", this.recorded));
     parts.push(section("In a terminal", h("ul", {}, detail.commands.map((each) => h("li", {}, h("code", {}, each))))));
     return parts;
   }
