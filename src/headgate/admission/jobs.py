@@ -20,7 +20,8 @@ from headgate.admission.settings import AdmissionSettings, ClusterView
 from headgate.jobs.framework.management import UnknownAncestor
 from headgate.jobs.framework.workload import queue_of
 from headgate.jobs.kinds.batch_job import JOB
-from headgate.jobs.kinds.job_kind import JobKind, is_suspended
+from headgate.jobs.kinds.job_fields import path_text
+from headgate.jobs.kinds.job_kind import JobKind, is_suspended, job_pod_sets, template_of
 from headgate.jobs.names import DEFAULT_QUEUE, QUEUE_NAME
 from headgate.jobs.validation.batch_job_validation import validate_job_update, validate_new_job
 from headgate.jobs.validation.job_validation import (
@@ -29,7 +30,6 @@ from headgate.jobs.validation.job_validation import (
     validate_update,
 )
 from headgate.kube.field_errors import FieldErrors, aggregate
-from headgate.kube.lenient_reader import get_path
 
 
 def suspend_new_job(
@@ -37,7 +37,7 @@ def suspend_new_job(
 ) -> AdmissionResponse:
     if kind not in settings.jobs.kinds or not is_managed_namespace(request, settings, view):
         return ALLOWED
-    queue = select_queue(request, settings, view)
+    queue = None if kind.is_ignored(request.obj) else select_queue(request, settings, view)
     if isinstance(queue, UnknownAncestor):
         return AdmissionResponse(refusal=unknown_ancestor_message(queue))
     if queue is None:
@@ -47,7 +47,7 @@ def suspend_new_job(
         if has_known_controller(request.obj, settings):
             return ALLOWED  # a job of another object does not get the default queue
         builder.put((*LABELS, QUEUE_NAME), queue)
-    builder.put(kind.suspend, True)
+    builder.put(kind.hold.path, kind.hold.held)
     return AdmissionResponse(patch=builder.patch)
 
 
@@ -67,7 +67,7 @@ def _find_problems(
     new, old, is_job = request.obj, request.old, kind.resource == JOB.resource
     if request.operation == "CREATE":
         found = validate_new(new, settings.features) + (validate_new_job(new) if is_job else [])
-        return found + _find_template_gate_problems(kind, request, settings)
+        return found + _find_refusals(kind, request, settings) + _find_template_gate_problems(kind, request, settings)
     found = validate_update(
         new,
         old,
@@ -79,18 +79,27 @@ def _find_problems(
     return (
         found
         + (validate_job_update(new, old) if is_job else [])
+        + _find_refusals(kind, request, settings)
         + _find_template_gate_problems(kind, request, settings)
     )
+
+
+def _find_refusals(kind: JobKind, request: AdmissionRequest, settings: AdmissionSettings) -> FieldErrors:
+    """What a job that waits in a queue must not contain, except for what it contains already. Its status is not
+    checked: a user cannot change it."""
+    if kind.is_ignored(request.obj) or not (queue_of(request.obj) or settings.jobs.manages_all):
+        return []
+    found = [each for each in kind.refusals(request.obj) if not each.path.startswith("status.")]
+    known = {str(each) for each in kind.refusals(request.old)} if queue_of(request.old) else set[str]()
+    return [each for each in found if str(each) not in known]
 
 
 def _find_template_gate_problems(kind: JobKind, request: AdmissionRequest, settings: AdmissionSettings) -> FieldErrors:
     """Problems of the gate annotations in the pod templates."""
     found: FieldErrors = []
-    for source in kind.pod_sets:
-        new, old = get_path(request.obj, source.template), get_path(request.old, source.template)
-        if isinstance(new, dict):
-            path = ".".join(source.template)
-            found += validate_template_gated_by_annotations(
-                new, path, settings.features, old if isinstance(old, dict) else None
-            )
+    before = {each.name: template_of(request.old, each) for each in job_pod_sets(kind, request.old)}
+    for pod_set in job_pod_sets(kind, request.obj):
+        found += validate_template_gated_by_annotations(
+            template_of(request.obj, pod_set), path_text(pod_set.template), settings.features, before.get(pod_set.name)
+        )
     return found

@@ -16,7 +16,7 @@ from headgate.jobs.framework.management import UnknownAncestor
 from headgate.jobs.framework.release_mark import BY_UNINSTALL, WITHOUT_WEBHOOK, is_released
 from headgate.jobs.framework.scheduling_gated_by import gated_by
 from headgate.jobs.framework.workload import prebuilt_name, queue_of
-from headgate.jobs.kinds.job_kind import JobKind, has_suspend_set, is_suspended
+from headgate.jobs.kinds.job_kind import JobKind, has_suspend_set, hold_text, is_suspended
 from headgate.jobs.names import DEFAULT_QUEUE, QUEUE_NAME, SCHEDULING_GATED_BY
 from headgate.jobs.pods.managed_pod import read_managed_pod
 from headgate.jobs.pods.pod_metadata import foreign_gates_of, group_of, has_fast_admission, is_gated, total_count
@@ -102,9 +102,7 @@ def explain_missing_workload(
         summary = f"jobs in namespace {namespace} are not managed (managedJobsNamespaceSelector, by default)"
         return MissingWorkload("unmanaged", summary, ("the job has to be made in another namespace",))
     if note := unadmitted_job_note(kind, job):
-        return MissingWorkload(
-            "released", note, ("to queue it, suspend it: set " + ".".join(kind.suspend) + " to true",)
-        )
+        return MissingWorkload("released", note, (hold_text(kind),))
     if not queue:
         return _without_queue(kind, job, f"{namespace}/{DEFAULT_QUEUE}" in (local_queues or {}))
     gate = gated_by(job)

@@ -60,13 +60,12 @@ def is_true(obj: Wire, condition: str) -> bool:
 
 def test_the_example_reads_as_the_kind_it_describes() -> None:
     kind = the_kind()
-    assert (kind.integration, kind.suspend) == ("example.com/trainingrun", ("spec", "suspend"))
+    assert (kind.integration, kind.hold.path) == ("example.com/trainingrun", ("spec", "suspend"))
     job = a_run("a", workers=3, least=2)
-    assert [(each.name, each.count(job), each.min_count(job)) for each in kind.pod_sets] == [
-        ("leader", 1, None),
-        ("workers", 3, 2),
-    ]
-    assert kind.pod_sets[1].resize_patch(job, 2) == {"spec": {"workers": {"replicas": 2}}}
+    leader, workers = kind.pod_sets(job).found
+    assert (leader.name, leader.count, leader.min_count) == ("leader", 1, None)
+    assert (workers.name, workers.count, workers.min_count) == ("workers", 3, 2)
+    assert workers.counts == (("spec", "workers", "replicas"),)
     job["status"] = {"activePods": 4, "readyPods": 2, "workersDone": 1}
     assert kind.is_active(job)
     assert kind.ready(job) == 3

@@ -45,7 +45,7 @@ from headgate.estimates.units import ENDED, group_of
 from headgate.estimates.workload_replay import workload_key
 from headgate.http.transport import Transport
 from headgate.jobs.framework.workload import PriorityClasses, admission_gates_of, new_workload, queue_of
-from headgate.jobs.kinds.job_kind import JobKind, has_suspend_set, pod_set_sources
+from headgate.jobs.kinds.job_kind import JobKind, has_suspend_set, job_pod_sets, template_of
 from headgate.jobs.names import POD_PRIORITY_CLASSES
 from headgate.jobs.pods import group_workload
 from headgate.jobs.pods.managed_pod import read_managed_pod
@@ -55,7 +55,7 @@ from headgate.jobs.pods.pod_metadata import is_managed
 from headgate.jobs.pods.pod_unit import PodUnit
 from headgate.jobs.settings import JobSettings
 from headgate.kube.api_resources import DAEMON_SETS, NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS, APIResource
-from headgate.kube.lenient_reader import find_object, find_text, get_path
+from headgate.kube.lenient_reader import find_object, find_text
 from headgate.kube.scheduling_gates import gate_names
 from headgate.kube.schema import Schemas
 from headgate.nodes.pod_admission import check, counts_of, requests_of
@@ -229,16 +229,15 @@ class _Units:
             return
         pods: list[Object] = []
         count = 0
-        for source in pod_set_sources(kind, job):
-            wanted = source.count(job)
-            count += wanted
-            pods += self._pods_of(job, get_path(job, source.template) or {}, wanted, len(pods))
+        for pod_set in job_pod_sets(kind, job):
+            count += pod_set.count
+            pods += self._pods_of(job, template_of(job, pod_set), pod_set.count, len(pods))
         self._add_new_pods(title, pods, count)
 
     def _refusal_of_pods(self, kind: JobKind, job: Object) -> str:
         """Why the API server would refuse the pods of a job, of which it checks one for each template."""
-        for source in pod_set_sources(kind, job):
-            for pod in pods_of_template(job, get_path(job, source.template) or {}, 1, self._priorities):
+        for pod_set in job_pod_sets(kind, job):
+            for pod in pods_of_template(job, template_of(job, pod_set), 1, self._priorities):
                 if refusal := self._reader.pod_refusal(pod):
                     return refusal
         return ""

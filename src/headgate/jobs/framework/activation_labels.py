@@ -12,7 +12,8 @@ from collections.abc import Container, Iterable, Mapping
 
 from headgate.jobs.framework import job_writes
 from headgate.jobs.framework.job_writes import PassedOnLabel, PlannedWrite
-from headgate.jobs.kinds.job_kind import JobKind, Object, is_suspended
+from headgate.jobs.kinds.job_fields import Object
+from headgate.jobs.kinds.job_kind import JobKind, is_suspended
 from headgate.kube import conditions
 from headgate.kube.lenient_reader import get_path
 from headgate.quota import names

@@ -13,7 +13,8 @@ from typing import Final, TypeVar
 
 from headgate.controllers.framework.mutation_cache import MutationCache
 from headgate.jobs.framework.workload import prebuilt_name, queue_of
-from headgate.jobs.kinds.job_kind import JobKind, Object
+from headgate.jobs.kinds.job_fields import Object
+from headgate.jobs.kinds.job_kind import JobKind
 from headgate.kube import conditions
 from headgate.kube.api_resources import APIResource
 from headgate.kube.object_meta import controller_of, group_kind_of, owner_references

@@ -48,14 +48,14 @@ from headgate.jobs.framework.workload import prebuilt_name, queue_of, workload_n
 from headgate.jobs.framework.workload_equivalence import digest, equals_pod_sets
 from headgate.jobs.gated_jobs import GatedJobs, GatedUnit, named_queues
 from headgate.jobs.kinds.batch_job import BUILTIN_KINDS
-from headgate.jobs.kinds.job_kind import JobKind, Object, pod_set_sources
+from headgate.jobs.kinds.job_fields import Object
+from headgate.jobs.kinds.job_kind import JobKind, job_pod_sets
 from headgate.jobs.metrics import JobMetrics
 from headgate.jobs.names import DEFAULT_QUEUE
 from headgate.jobs.settings import DEFAULT, JobSettings
 from headgate.kube.api_resources import NAMESPACES, APIResource
 from headgate.kube.decisions import Decided, ignore_decision
 from headgate.kube.feature_gates import FeatureGates
-from headgate.kube.lenient_reader import get_path
 from headgate.kube.object_meta import controller_of
 from headgate.quota.controller.rejected_admissions import RejectedAdmissions
 from headgate.quota.kinds.names import LOCAL_QUEUES, WORKLOADS
@@ -231,7 +231,7 @@ class ManagedJobController(Controller):
         if not gate:
             self._gated.remove(key)
             return
-        templates = [get_path(job, each.template) for each in pod_set_sources(kind, job)]
+        templates = [each.charged for each in job_pod_sets(kind, job)]
         gated_job = GatedUnit(kind.kind.kind, key[1], key[2], gate, created_s or 0.0)
         self._gated.put(key, gated_job, named_queues(key[1], queue_of(job), templates))
 

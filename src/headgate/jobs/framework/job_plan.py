@@ -39,14 +39,14 @@ from headgate.jobs.framework.workload_equivalence import (
     has_admitted_counts,
     matches_stored_fields,
 )
+from headgate.jobs.kinds.job_fields import Object
 from headgate.jobs.kinds.job_kind import (
     JobKind,
-    Object,
     has_suspend_set,
     is_stopping,
     is_suspended,
+    job_pod_sets,
     pod_set_problem,
-    pod_set_sources,
 )
 from headgate.kube import conditions
 from headgate.kube.lenient_reader import get_path
@@ -164,6 +164,8 @@ def plan_job(
                 return planned
     if isinstance(management, ManagedChild):
         return _suspend_child(kind, job, context.scope.workload_of(management.ancestor))
+    if management == "ignored":
+        return None
     return _first_step(_RULES if management == "managed" else _RULES_WITHOUT_QUEUE, state)
 
 
@@ -379,12 +381,13 @@ def _report_reclaimable_pods(state: JobPlanInput) -> JobPlanStep:
         return None
     current = {each["name"]: each["count"] for each in get_path(workload, ("status", "reclaimablePods")) or ()}
     desired = {each.get("name", "main"): each.get("count", 0) for each in get_path(workload, ("spec", "podSets")) or ()}
-    sources, increased = {each.name: each for each in pod_set_sources(state.kind, state.job)}, dict[str, int]()
+    counts = {each.name: each.count for each in job_pod_sets(state.kind, state.job)}
+    increased = dict[str, int]()
     for name, unneeded in state.kind.reclaimable(state.job).items():
-        if name not in sources:
+        if name not in counts:
             continue
         # After partial admission the job has fewer pods than the pod set requests; the difference is reclaimable, too.
-        count = min(unneeded + max(desired.get(name, 0) - sources[name].count(state.job), 0), desired.get(name, 0))
+        count = min(unneeded + max(desired.get(name, 0) - counts[name], 0), desired.get(name, 0))
         if count > current.get(name, 0):
             increased[name] = count
     return job_writes.set_reclaimable_pods(workload, {**current, **increased}) if increased else None
@@ -397,7 +400,7 @@ def _set_pods_ready(state: JobPlanInput) -> JobPlanStep:
         return None
     current = conditions.find(get_path(workload, ("status", "conditions")), names.PODS_READY)
     was_ready = current is not None and current.get("status") == "True"
-    count = sum(each.count(state.job) for each in pod_set_sources(state.kind, state.job))
+    count = sum(each.count for each in job_pod_sets(state.kind, state.job))
     is_ready = not has_suspend_set(state.kind, state.job) and state.kind.ready(state.job) >= count
     if current is not None and is_ready == was_ready:
         return None

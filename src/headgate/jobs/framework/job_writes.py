@@ -12,8 +12,9 @@ import msgspec
 
 from headgate.controllers.framework.effects import Create, Delete, EmitEvent, Patch
 from headgate.controllers.ownership.pods import object_reference
-from headgate.jobs.framework.pod_set_info import merge_patches, restore_patch
-from headgate.jobs.kinds.job_kind import JobKind, Object, has_suspend_set, patch_at
+from headgate.jobs.framework.pod_set_info import restore_patch
+from headgate.jobs.kinds.job_fields import Object, merge_patches, patch_at
+from headgate.jobs.kinds.job_kind import JobKind, has_suspend_set
 from headgate.jobs.names import COMPONENT, QUEUE_NAME, RELEASED, STOPPING
 from headgate.kube import conditions
 from headgate.kube.lenient_reader import get_path
@@ -63,7 +64,7 @@ def job_event(kind: JobKind, job: Object, reason: str, message: str, *, is_warni
 
 def start(kind: JobKind, job: Object, template_patch: Object, message: str) -> PlannedWrite:
     """Unsuspends the job, together with the changes of its templates (``pod_set_info.py``)."""
-    body = merge_patches(template_patch, patch_at(kind.suspend, False))
+    body = merge_patches(template_patch, patch_at(kind.hold.path, kind.hold.started))
     return PlannedWrite(_patch_job(kind, job, body), (job_event(kind, job, "Started", message),), starts=True)
 
 
@@ -71,24 +72,28 @@ def stop(kind: JobKind, job: Object, workload: Object | None, message: str) -> P
     """The next of up to three writes that stop a job: suspend it and set the annotation ``STOPPING``; remove its start
     time; restore its templates and remove the annotation."""
     if not has_suspend_set(kind, job):
-        body = merge_patches({"metadata": {"annotations": {STOPPING: "true"}}}, patch_at(kind.suspend, True))
+        body = merge_patches({"metadata": {"annotations": {STOPPING: "true"}}}, _hold(kind))
         return PlannedWrite(_patch_job(kind, job, body), (job_event(kind, job, "Stopped", message),))
     if kind.start_time and get_path(job, kind.start_time) is not None:
         return PlannedWrite(_patch_job(kind, job, patch_at(kind.start_time, None), "status"))
-    body = {"metadata": {"annotations": {STOPPING: None}}, **restore_patch(kind, job, workload)}
+    body = merge_patches(restore_patch(kind, job, workload), {"metadata": {"annotations": {STOPPING: None}}})
     return PlannedWrite(_patch_job(kind, job, body))
+
+
+def _hold(kind: JobKind) -> Object:
+    return patch_at(kind.hold.path, kind.hold.held)
 
 
 def withdraw_start(kind: JobKind, job: Object) -> PlannedWrite:
     """Changes a suspended job whose start has an unknown outcome. The start names the version before, so it cannot be
     performed later; if it was performed, this write has a conflict. The next write is the last one of ``stop``."""
-    body = merge_patches({"metadata": {"annotations": {STOPPING: "true"}}}, patch_at(kind.suspend, True))
+    body = merge_patches({"metadata": {"annotations": {STOPPING: "true"}}}, _hold(kind))
     return PlannedWrite(_patch_job(kind, job, body))
 
 
 def suspend_child(kind: JobKind, job: Object) -> PlannedWrite:
     event = job_event(kind, job, "Suspended", "Kueue managed child job suspended")
-    return PlannedWrite(_patch_job(kind, job, patch_at(kind.suspend, True)), (event,))
+    return PlannedWrite(_patch_job(kind, job, _hold(kind)), (event,))
 
 
 def set_queue_name(kind: JobKind, job: Object, queue: str) -> PlannedWrite:

@@ -14,7 +14,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from headgate.jobs.framework.workload import queue_of
-from headgate.jobs.kinds.job_kind import JobKind, Object
+from headgate.jobs.kinds.job_fields import Object
+from headgate.jobs.kinds.job_kind import JobKind
 from headgate.jobs.names import DEFAULT_QUEUE, QUEUE_NAME
 from headgate.jobs.settings import JobSettings
 from headgate.kube.api_resources import DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS, APIResource
@@ -88,9 +89,9 @@ class ManagedChild(msgspec.Struct, frozen=True):
     ancestor: Object
 
 
-Management = Literal["managed", "no queue", "unmanaged"] | ManagedChild | UnknownAncestor
-"""``no queue``: the job is not managed, because it names no queue. ``unmanaged``: its kind or its namespace is not
-managed."""
+Management = Literal["managed", "no queue", "ignored", "unmanaged"] | ManagedChild | UnknownAncestor
+"""``no queue``: the job is not managed, because it names no queue. ``ignored``: objects such as this one never
+need a Workload. ``unmanaged``: its kind or its namespace is not managed."""
 
 
 class ManagementScope(msgspec.Struct, frozen=True):
@@ -110,6 +111,8 @@ class ManagementScope(msgspec.Struct, frozen=True):
         labels = self.namespaces.get(job["metadata"]["namespace"])
         if kind not in self.settings.kinds or labels is None or not self.settings.namespaces.matches(labels):
             return "unmanaged"
+        if kind.is_ignored(job):
+            return "ignored"
         ancestor = managed_ancestor(job, self.find_object, self.ancestor_kinds, manages_all=self.settings.manages_all)
         if ancestor is not None:
             return ancestor if isinstance(ancestor, UnknownAncestor) else ManagedChild(ancestor)

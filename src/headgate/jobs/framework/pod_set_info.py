@@ -12,8 +12,9 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.jobs.kinds.job_kind import JobKind, Object, patch_at, pod_set_sources
-from headgate.jobs.names import CLUSTER_QUEUE_LABEL, LOCAL_QUEUE_LABEL, POD_SET_LABEL
+from headgate.jobs.kinds.job_fields import Object, merge_patch_between, merge_patches, with_value, without_value
+from headgate.jobs.kinds.job_kind import JobKind, JobPodSet, job_pod_sets, template_of
+from headgate.jobs.names import CLUSTER_QUEUE_LABEL, DEFAULT_TEMPLATE, LOCAL_QUEUE_LABEL, POD_SET_LABEL
 from headgate.kube.lenient_reader import get_path
 from headgate.kube.names import is_dns1123_label
 from headgate.quota.api.quota_reservation import reservation_text
@@ -99,58 +100,77 @@ def start_patch(
 ) -> Object | StartConflict:
     """A merge patch of the job that adds to each pod template what the admission requires, and sets the admitted
     counts; or the conflict that prevents the start."""
-    patch: Object = {}
+    started = job
     assignments = {
         each.get("name"): each for each in get_path(workload, ("status", "admission", "podSetAssignments")) or ()
     }
     pod_sets = {each.get("name"): each for each in get_path(workload, ("spec", "podSets")) or ()}
-    for source in pod_set_sources(kind, job):
-        info = pod_set_info_of(workload, source.name, flavors)
+    for pod_set in job_pod_sets(kind, job):
+        info = pod_set_info_of(workload, pod_set.name, flavors)
         if isinstance(info, StartConflict):
             return info
-        changed = pod_set_info_patch(get_path(job, source.template) or {}, info)
+        template = template_of(job, pod_set)
+        changed = pod_set_info_patch(template, info)
         if isinstance(changed, StartConflict):
             return changed
-        patch = merge_patches(patch, patch_at(source.template, changed)) if changed else patch
-        count = source.count(job)
-        admitted = assignments.get(source.name, {}).get("count", count)
-        if pod_sets.get(source.name, {}).get("minCount") is not None and admitted != count:
-            patch = merge_patches(patch, source.resize_patch(job, admitted))
-    return patch
+        if pod_set.is_default:
+            changed = merge_patches({"metadata": {"annotations": {DEFAULT_TEMPLATE: "true"}}}, changed)
+        started = with_value(started, pod_set.template, _merged(template, changed))
+        admitted = assignments.get(pod_set.name, {}).get("count", pod_set.count)
+        if pod_sets.get(pod_set.name, {}).get("minCount") is not None and admitted != pod_set.count:
+            started = _with_count(started, pod_set, admitted)
+    return merge_patch_between(job, started)
 
 
 def restore_patch(kind: JobKind, job: Object, workload: Object | None) -> Object:
     """A merge patch of the job that restores the user's templates."""
-    patch: Object = {}
+    restored = job
     pod_sets = {each.get("name"): each for each in get_path(workload or {}, ("spec", "podSets")) or ()}
-    for source in pod_set_sources(kind, job):
-        pods = pod_sets.get(source.name)
-        if pods is None:
+    for pod_set in job_pod_sets(kind, job):
+        pods = pod_sets.get(pod_set.name)
+        if pods is None or pod_set.is_default:
             continue
-        original, current = pods.get("template") or {}, get_path(job, source.template) or {}
-        changed: Object = {}
-        for part, field in _MAPS:
-            before, after = get_path(original, (part, field)) or {}, get_path(current, (part, field)) or {}
-            added = [key for key in after if key not in before and key not in kind.managed_labels]
-            overwritten = {key: value for key, value in before.items() if after.get(key) != value}
-            if added or overwritten:
-                is_map_added = not before and len(added) == len(after)  # the start added the whole map
-                changed.setdefault(part, {})[field] = None if is_map_added else {**dict.fromkeys(added), **overwritten}
-        tolerations = get_path(original, ("spec", "tolerations")) or []
-        if tolerations != (get_path(current, ("spec", "tolerations")) or []):
-            changed.setdefault("spec", {})["tolerations"] = tolerations or None
-        patch = merge_patches(patch, patch_at(source.template, changed)) if changed else patch
-        if pods.get("minCount") is not None and pods.get("count") != source.count(job):
-            patch = merge_patches(patch, source.resize_patch(job, pods["count"]))
-    return patch
+        template = template_of(job, pod_set)
+        if get_path(template, ("metadata", "annotations", DEFAULT_TEMPLATE)) is not None:
+            restored = without_value(restored, pod_set.template)
+        else:
+            original = _restored_template(pods.get("template") or {}, template, kind.managed_labels)
+            restored = with_value(restored, pod_set.template, original)
+        if pods.get("minCount") is not None and pods.get("count") != pod_set.count:
+            restored = _with_count(restored, pod_set, pods["count"])
+    return merge_patch_between(job, restored)
 
 
-def merge_patches(one: Object, other: Object) -> Object:
-    """Two merge patches as one."""
-    merged = dict(one)
-    for key, value in other.items():
-        known = merged.get(key)
-        merged[key] = merge_patches(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
+def _restored_template(original: Object, current: Object, managed_labels: frozenset[str]) -> Object:
+    """The current template with the fields of the original one that a start changes. A field that the original does not
+    have is removed, so that the template is again what its user wrote."""
+    restored = current
+    for part, field in (*_MAPS, ("spec", "tolerations")):
+        before = get_path(original, (part, field))
+        if field == "labels":
+            labels = get_path(current, (part, field)) or {}
+            managed = {key: each for key, each in labels.items() if key in managed_labels}
+            before = {**(before or {}), **managed} if before is not None or managed else None
+        restored = (
+            without_value(restored, (part, field)) if before is None else with_value(restored, (part, field), before)
+        )
+    if original.get("metadata") is None and not restored.get("metadata"):
+        restored = without_value(restored, ("metadata",))
+    result: Object = restored
+    return result
+
+
+def _with_count(job: Object, pod_set: JobPodSet, count: int) -> Object:
+    for path in pod_set.counts:
+        job = with_value(job, path, count)
+    return job
+
+
+def _merged(obj: Object, patch: Object) -> Object:
+    """The object with a merge patch that removes nothing."""
+    merged = dict(obj)
+    for key, value in patch.items():
+        merged[key] = _merged(merged.get(key) or {}, value) if isinstance(value, dict) else value
     return merged
 
 

@@ -13,7 +13,8 @@ from typing import Any, Final
 import msgspec
 
 from headgate.jobs.framework.workload_equivalence import KEPT_METADATA
-from headgate.jobs.kinds.job_kind import JobKind, Object, pod_set_problem, pod_set_sources
+from headgate.jobs.kinds.job_fields import Object, value_at
+from headgate.jobs.kinds.job_kind import JobKind, job_pod_sets, pod_set_problem
 from headgate.jobs.names import (
     MAX_EXEC_TIME,
     POD_PRIORITY_CLASSES,
@@ -74,23 +75,32 @@ def max_execution_s(job: Object) -> int | None:
 def pod_sets(kind: JobKind, job: Object) -> list[Object]:
     """The pod sets of the job, made from its templates. Labels that the API server added are left out."""
     found = []
-    for each in pod_set_sources(kind, job):
-        template = get_path(job, each.template) or {}
-        metadata = _without_empty({key: (template.get("metadata") or {}).get(key) for key in KEPT_METADATA})
-        labels = {key: value for key, value in metadata.get("labels", {}).items() if key not in kind.managed_labels}
-        metadata = _without_empty({**metadata, "labels": labels})
-        kept_template = {"spec": template.get("spec") or {}, **({"metadata": metadata} if metadata else {})}
-        count, min_count = each.count(job), each.min_count(job)
-        optional = {"minCount": min_count} if min_count is not None and min_count < count else {}
-        found.append({"name": each.name, "count": count, "template": kept_template, **optional})
+    for each in job_pod_sets(kind, job):
+        metadata = _kept_metadata(kind, each.charged.get("metadata"))
+        template = {"spec": each.charged.get("spec") or {}, **({} if metadata is None else {"metadata": metadata})}
+        optional = {"minCount": each.min_count} if each.min_count is not None and each.min_count < each.count else {}
+        found.append({"name": each.name, "count": each.count, "template": template, **optional})
     return found
+
+
+def _kept_metadata(kind: JobKind, metadata: Object | None) -> Object | None:
+    """The labels and annotations of a template without those that the API server added. Empty maps of the user are
+    kept, because a stop restores the template from here."""
+    if metadata is None:
+        return None
+    kept = {key: metadata[key] for key in KEPT_METADATA if metadata.get(key) is not None}
+    labels = {key: value for key, value in kept.get("labels", {}).items() if key not in kind.managed_labels}
+    if labels == kept.get("labels", {}):
+        return kept
+    del kept["labels"]
+    return {"labels": labels, **kept} if labels else kept or None
 
 
 def priority(kind: JobKind, job: Object, classes: PriorityClasses) -> Object | str:
     """The priority fields of a Workload, or an error text about a missing priority class."""
-    return priority_by(
-        job, (get_path(job, (*each.template, "spec", "priorityClassName")) for each in kind.pod_sets), classes
-    )
+    of_kind = value_at(job, kind.priority_class) if kind.priority_class else None
+    of_templates = (get_path(each.charged, ("spec", "priorityClassName")) for each in job_pod_sets(kind, job))
+    return priority_by(job, (of_kind, *of_templates), classes)
 
 
 def priority_by(job: Object, of_pods: Iterable[str | None], classes: PriorityClasses) -> Object | str:
@@ -156,7 +166,3 @@ def has_priority(workload: Object, priority_fields: Object) -> bool:
 def _priority(found: Object, group: str, kind: str) -> Object:
     reference = {"group": group, "kind": kind, "name": found["metadata"]["name"]}
     return {"priority": found.get("value", 0), "priorityClassRef": reference}
-
-
-def _without_empty(fields: Object) -> Object:
-    return {key: value for key, value in fields.items() if value}

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.jobs.kinds.job_kind import JobKind, Object, pod_set_sources
+from headgate.jobs.kinds.job_fields import Object
+from headgate.jobs.kinds.job_kind import JobKind, job_pod_sets
 from headgate.kube.lenient_reader import get_path
 from headgate.kube.quantity import Quantity, parse
 
@@ -55,12 +56,12 @@ def has_admitted_counts(kind: JobKind, workload: Object, job: Object) -> bool:
     assignments = {
         each.get("name"): each for each in get_path(workload, ("status", "admission", "podSetAssignments")) or ()
     }
-    for source in pod_set_sources(kind, job):
-        pods = current.pop(source.name, {})
+    for pod_set in job_pod_sets(kind, job):
+        pods = current.pop(pod_set.name, {})
         count = pods.get("count")
         if pods.get("minCount") is not None:
-            count = assignments.get(source.name, {}).get("count", count)
-        if count != source.count(job):
+            count = assignments.get(pod_set.name, {}).get("count", count)
+        if count != pod_set.count:
             return False
     return not current
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from headgate.controllers.jobs.indexes import CompletionIndexes
-from headgate.jobs.kinds.job_kind import JobKind, JobOutcome, Object, PodSetSource
+from headgate.jobs.kinds.job_fields import JobPath, Object
+from headgate.jobs.kinds.job_kind import HoldField, JobKind, JobOutcome, JobPodSet, JobPodSets
 from headgate.jobs.names import COMPLETIONS_EQUAL_PARALLELISM, MIN_PARALLELISM
 from headgate.kube import conditions
 from headgate.kube.api_resources import JOBS
@@ -13,8 +14,10 @@ from headgate.kube.integers import read_natural
 from headgate.kube.lenient_reader import get_path
 from headgate.kube.schema import GroupVersionKind
 
+_TEMPLATE: Final = ("spec", "template")
 
-def _count(job: Object) -> int:
+
+def parallel_pods(job: Object) -> int:
     """The parallelism, limited by the completions."""
     spec = job["spec"]
     parallelism, completions = spec.get("parallelism", 1), spec.get("completions")
@@ -27,11 +30,14 @@ def _min_count(job: Object) -> int | None:
     return (read_natural(value) or None) if isinstance(value, str) else None
 
 
-def _resize_patch(job: Object, count: int) -> Object:
-    spec: Object = {"parallelism": count}
+def _pod_sets(job: Object) -> JobPodSets:
+    template = get_path(job, _TEMPLATE)
+    if template is None:
+        return JobPodSets((), "the job has no pod template: spec.template")
+    counts: tuple[JobPath, ...] = (("spec", "parallelism"),)
     if get_path(job, ("metadata", "annotations", COMPLETIONS_EQUAL_PARALLELISM)) == "true":
-        spec["completions"] = count
-    return {"spec": spec}
+        counts += (("spec", "completions"),)
+    return JobPodSets((JobPodSet("main", _TEMPLATE, template, parallel_pods(job), _min_count(job), counts),))
 
 
 def _is_active(job: Object) -> bool:
@@ -69,7 +75,7 @@ def _reclaimable(job: Object) -> dict[str, int]:
         done = len(CompletionIndexes.parse(",".join(indexes), completions or 0))
     if not done:
         return {}
-    spare = _count(job) - max((spec.get("parallelism", 1) if completions is None else completions) - done, 0)
+    spare = parallel_pods(job) - max((spec.get("parallelism", 1) if completions is None else completions) - done, 0)
     return {"main": spare} if spare > 0 else {}
 
 
@@ -77,8 +83,8 @@ JOB: Final = JobKind(
     integration="batch/job",
     kind=GroupVersionKind("batch", "v1", "Job"),
     resource=JOBS,
-    suspend=("spec", "suspend"),
-    pod_sets=(PodSetSource("main", ("spec", "template"), _count, _min_count, _resize_patch),),
+    hold=HoldField(("spec", "suspend")),
+    pod_sets=_pod_sets,
     managed_labels=frozenset(
         {"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"}
     ),

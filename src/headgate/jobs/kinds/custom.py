@@ -1,8 +1,8 @@
 """Job kinds from a file (``--job-kinds FILE``): the fields of a :class:`JobKind` as YAML, decoded strictly.
 
 docs/job-kinds.md documents the fields. An unknown field is an error, because jobs could run without quota if a field
-name is misspelt. :class:`JobPredicate` evaluates a path or a condition on a job; if the job has an unexpected value
-there, the result is false, and nothing raises. ``cli/options/job_options.py`` adds line numbers to errors.
+name is misspelt. ``kind_reader.py`` reads the single fields; ``cli/options/job_options.py`` adds line numbers to
+errors. The built-in kinds of ``framework_kinds.py`` are written in the same form.
 """
 
 from __future__ import annotations
@@ -10,131 +10,47 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-import msgspec
-
 from headgate.jobs.kinds.batch_job import BUILTIN_KINDS
-from headgate.jobs.kinds.job_kind import JobKind, JobOutcome, Object, Path, PodSetSource, patch_at
-from headgate.kube import conditions
+from headgate.jobs.kinds.clauses import JobPredicate, any_of, holds, outcome_of
+from headgate.jobs.kinds.job_fields import Object, Path, value_at
+from headgate.jobs.kinds.job_kind import HoldField, JobKind
+from headgate.jobs.kinds.kind_reader import KindReader
+from headgate.jobs.kinds.number_expressions import ONE, ElementScope, NumberExpression, natural
+from headgate.jobs.kinds.pod_set_rows import MAX_POD_SETS, PodSetRow, pod_sets_from, reclaimable_from
 from headgate.kube.api_resources import APIResource
 from headgate.kube.field_errors import FieldErrors, duplicate, forbidden, invalid, required
-from headgate.kube.lenient_reader import find_items, get_path
 from headgate.kube.names import is_dns1035_label, is_dns1123_label, is_dns1123_subdomain
 from headgate.kube.schema import GroupVersionKind
 
-
-class JobPredicate(msgspec.Struct, frozen=True):
-    """A check of a job, also called a *clause* of the file: a condition that is True, or a path with a number above
-    zero, ``true``, or one of ``values``."""
-
-    condition: str = ""
-    path: Path = ()
-    values: tuple[str, ...] = ()
-
-    def holds_for(self, job: Object) -> bool:
-        if self.condition:
-            return conditions.is_true(_conditions(job), self.condition)
-        found = get_path(job, self.path)
-        if self.values:
-            return found in self.values
-        return found is True or (isinstance(found, int) and found > 0)
-
-    def message(self, job: Object) -> str:
-        if not self.condition:
-            return ""
-        return str((conditions.find(_conditions(job), self.condition) or {}).get("message") or "")
-
-
-def any_of(clauses: tuple[JobPredicate, ...]) -> Callable[[Object], bool]:
-    return lambda job: any(each.holds_for(job) for each in clauses)
-
-
-def always(count: int) -> Callable[[Object], int]:
-    return lambda job: count
-
-
-def number_at(path: Path, default: int) -> Callable[[Object], int]:
-    def read(job: Object) -> int:
-        found = get_path(job, path)
-        return found if _is_number(found) else default
-
-    return read
-
-
-def template_problem(template: Path, replicas: Path) -> Callable[[Object], str]:
-    """A function that says why the pods of a pod set cannot be counted; empty if they can. Pods that are not counted
-    would run without quota."""
-
-    def find(job: Object) -> str:
-        for path in (template, replicas):
-            non_map = _find_non_map(job, path[:-1])
-            if non_map:
-                return f"{non_map} is not a map, so {'.'.join(path)} cannot be read: a path leads through maps only"
-        found, count = get_path(job, template), get_path(job, replicas)
-        if found is None:
-            return ""
-        if (
-            not isinstance(found, dict)
-            or not isinstance(found.get("spec"), dict)
-            or not found["spec"].get("containers")
-        ):
-            return f"{'.'.join(template)} is not a pod template with containers: write one, or leave it out"
-        if replicas and count is not None and not _is_number(count):
-            return f"{'.'.join(replicas)} is {count!r}, which is not a number of pods"
-        return ""
-
-    return find
-
-
-def _find_non_map(job: Object, path: Path) -> str:
-    """The first part of the path that exists and is not a map."""
-    for depth in range(1, len(path) + 1):
-        found = get_path(job, path[:depth])
-        if found is not None and not isinstance(found, dict):
-            return ".".join(path[:depth])
-    return ""
-
-
-def min_count_at(path: Path) -> Callable[[Object], int | None]:
-    def read(job: Object) -> int | None:
-        found = get_path(job, path)
-        return found if _is_number(found) and found > 0 else None
-
-    return read
-
-
-def _conditions(job: Object) -> list[Object]:
-    return find_items(job, "status", "conditions")
-
-
-def _is_number(found: Any) -> bool:
-    return isinstance(found, int) and not isinstance(found, bool) and found >= 0
-
-
-_MAX_POD_SETS: Final = 18
-_PATH_FORM: Final = "must be a path, such as spec.suspend, or a list of its steps"
-_LIST_IN_PATH: Final = "must lead through maps only: a list cannot be entered"
-_NOT_WRITABLE: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
-_CLAUSE_FORM: Final = "must be a path, {path: status.phase, in: [Running]}, {condition: Ready}, or a list of such"
 KIND_FIELDS: Final = (
     "apiVersion",
     "kind",
     "plural",
     "suspend",
+    "pause",
     "podSets",
     "active",
     "ready",
     "succeeded",
     "failed",
+    "neverEnds",
+    "message",
+    "priorityClass",
+    "refuse",
+    "ignore",
     "managedLabels",
 )
-_POD_SET_FIELDS: Final = ("name", "template", "replicas", "minReplicas", "done")
+_POD_SET_FIELDS: Final = ("name", "template", "replicas", "minReplicas", "done", "each", "nameFrom", "order", "when")
+_PAUSE_FIELDS: Final = ("path", "held", "started")
+_REFUSE_FIELDS: Final = ("when", "field", "message", "absent")
 _OTHER_INTEGRATIONS: Final = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet")})
 """Kinds that Headgate supports through their pods, so that they cannot be job kinds."""
+_ANY_KEY: Final = "*"
 
 
 def parse_kinds(value: Any) -> tuple[JobKind, ...] | FieldErrors:
     """The kinds in the order of the file, or all problems of the file."""
-    reader = _KindReader()
+    reader = KindReader()
     wire = reader.object(value, "", ("kinds",), "must be a map with one field: kinds")
     kinds = [_kind(reader, each, f"kinds[{index}]") for index, each in enumerate(reader.list(wire, "kinds", ""))]
     seen = {(each.kind.group, each.kind.kind) for each in BUILTIN_KINDS} | _OTHER_INTEGRATIONS
@@ -150,7 +66,7 @@ def parse_kinds(value: Any) -> tuple[JobKind, ...] | FieldErrors:
     return reader.problems or tuple(found)
 
 
-def _kind(reader: _KindReader, value: Any, path: str) -> JobKind | None:
+def _kind(reader: KindReader, value: Any, path: str) -> JobKind | None:
     wire = reader.object(value, path, KIND_FIELDS, "must be a map")
     group, slash, version = reader.text(wire, "apiVersion", path, "such as example.com/v1").rpartition("/")
     if wire.get("apiVersion") and (not slash or is_dns1123_subdomain(group) or is_dns1035_label(version)):
@@ -161,45 +77,120 @@ def _kind(reader: _KindReader, value: Any, path: str) -> JobKind | None:
     plural = reader.text(wire, "plural", path, "such as trainingruns, as its API path has it")
     if plural and is_dns1035_label(plural):
         reader.add_invalid(f"{path}.plural", plural, "must be lower case letters and digits, such as trainingruns")
-    listed = reader.list(wire, "podSets", path)
-    pod_sets = [_pod_set(reader, each, f"{path}.podSets[{index}]") for index, each in enumerate(listed)]
-    if len(listed) > _MAX_POD_SETS:
-        reader.problems.append(forbidden(f"{path}.podSets", f"must have at most {_MAX_POD_SETS}"))
-    names = [each.name for each, _ in pod_sets]
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            reader.problems.append(duplicate(f"{path}.podSets[{index}].name", name))
-    suspend = reader.written_path(wire, "suspend", path, is_required=True)
-    _check_overlaps(reader, suspend, [each.template for each, _ in pod_sets], path)
+    hold = _hold(reader, wire, path)
+    rows = _rows(reader, wire, path)
+    _check_overlaps(reader, hold.path, rows, path)
     active = reader.clauses(wire, "active", path, is_required=True)
-    ready = reader.clauses(wire, "ready", path, is_required=False)
-    succeeded = reader.clauses(wire, "succeeded", path, is_required=True)
-    failed = reader.clauses(wire, "failed", path, is_required=False)
+    ready = _ready(reader, wire, path)
+    never_ends = wire.get("neverEnds", False)
+    if not isinstance(never_ends, bool):
+        reader.add_invalid(f"{path}.neverEnds", never_ends, "must be true or false")
+    succeeded = reader.clauses(wire, "succeeded", path, is_required=never_ends is not True)
+    failed = reader.clauses(wire, "failed", path)
+    message, priority_class = (reader.path(wire, field, path) for field in ("message", "priorityClass"))
+    refuse = _refusals(reader, wire, path)
+    ignore = reader.clauses(wire, "ignore", path)
     labels = reader.texts(wire, "managedLabels", path)
     if reader.problems:
         return None
-    sources = tuple(each for each, _ in pod_sets)
+    pod_sets = pod_sets_from(rows)
     return JobKind(
         integration=f"{group}/{kind.lower()}",
         kind=GroupVersionKind(group, version, kind),
         resource=APIResource(group, version, plural, namespaced=True),
-        suspend=suspend,
-        pod_sets=sources,
+        hold=hold,
+        pod_sets=pod_sets,
         managed_labels=frozenset(labels),
         is_active=any_of(active),
-        outcome=_outcome(succeeded, failed),
-        ready=_ready(ready, sources),
-        reclaimable=_reclaimable(pod_sets),
+        outcome=outcome_of(succeeded, failed, message),
+        ready=lambda job: ready(job, sum(each.count for each in pod_sets(job).found)),
+        reclaimable=reclaimable_from(rows),
+        priority_class=priority_class,
+        refusals=refuse,
+        is_ignored=any_of(ignore),
     )
 
 
-def _check_overlaps(reader: _KindReader, suspend: Path, templates: list[Path], path: str) -> None:
-    """Reports templates that overlap with ``suspend`` or with each other."""
+def _hold(reader: KindReader, wire: Object, path: str) -> HoldField:
+    """The field that keeps an object from running: ``suspend``, or ``pause`` with the values that it has then."""
+    if "pause" not in wire:
+        return HoldField(reader.written_path(wire, "suspend", path, is_required=True))
+    if "suspend" in wire:
+        reader.problems.append(forbidden(f"{path}.pause", "excludes suspend: a job is held by one field"))
+    source = f"{path}.pause"
+    pause = reader.object(wire["pause"], source, _PAUSE_FIELDS, "must be a map of path, held, and started")
+    found = reader.path(pause, "path", source, is_required=True)
+    if found and found[:2] != ("metadata", "annotations"):
+        reader.written_path(pause, "path", source)
+    held, started = pause.get("held"), pause.get("started")
+    if held is None:
+        reader.problems.append(required(f"{source}.held", "the value of the field while the object waits"))
+    for field, each in (("held", held), ("started", started)):
+        if each is not None and not isinstance(each, str | int):
+            reader.add_invalid(f"{source}.{field}", each, "must be text, a number, true or false")
+    if held is not None and type(held) is type(started) and held == started:
+        reader.add_invalid(f"{source}.started", started, "must differ from held")
+    return HoldField(found, True if held is None else held, started)
+
+
+def _rows(reader: KindReader, wire: Object, path: str) -> tuple[PodSetRow, ...]:
+    listed = reader.list(wire, "podSets", path)
+    rows = tuple(_pod_set_row(reader, each, f"{path}.podSets[{index}]") for index, each in enumerate(listed))
+    if len(listed) > MAX_POD_SETS:
+        reader.problems.append(forbidden(f"{path}.podSets", f"must have at most {MAX_POD_SETS}"))
+    names = [each.name for each in rows]
+    for index, name in enumerate(names):
+        if name and name in names[:index]:
+            reader.problems.append(duplicate(f"{path}.podSets[{index}].name", name))
+    return rows
+
+
+def _pod_set_row(reader: KindReader, value: Any, path: str) -> PodSetRow:
+    wire = reader.object(value, path, _POD_SET_FIELDS, "must be a map")
+    each = reader.written_path(wire, "each", path)
+    name, is_element = "", "each" in wire
+    if is_element and "name" in wire:
+        reader.problems.append(forbidden(f"{path}.name", "with each, an element has its own name: write nameFrom"))
+    elif not is_element:
+        name = reader.text(wire, "name", path, "such as workers")
+        for field in ("nameFrom", "order"):
+            if field in wire:
+                reader.problems.append(forbidden(f"{path}.{field}", "goes with each"))
+    if name and is_dns1123_label(name):
+        reader.add_invalid(f"{path}.name", name, "must be lower case letters, digits and dashes, such as workers")
+    template = reader.written_path(wire, "template", path, is_required=True, is_in_element=is_element)
+    replicas = reader.number(wire, "replicas", path) or ONE
+    if replicas.operation == "constant" and (replicas.number or 0) < 1:
+        reader.add_invalid(f"{path}.replicas", wire["replicas"], "must be a number above zero, or a path")
+    minimum, done = reader.path(wire, "minReplicas", path), reader.number(wire, "done", path)
+    if replicas.operation == "path":
+        is_written = isinstance(wire["replicas"], str | list)
+        if is_written:
+            reader.written_path(wire, "replicas", path, is_in_element=is_element)
+    if minimum and replicas.operation != "path":
+        detail = "needs the path of a number in replicas: there the number that was admitted is written"
+        reader.problems.append(forbidden(f"{path}.minReplicas", detail))
+    return PodSetRow(
+        template=template,
+        name=name,
+        each=each,
+        name_from=reader.path(wire, "nameFrom", path),
+        order=reader.texts(wire, "order", path),
+        when=reader.clause(wire, "when", path),
+        replicas=replicas,
+        minimum=minimum,
+        done=done,
+    )
+
+
+def _check_overlaps(reader: KindReader, hold: Path, rows: tuple[PodSetRow, ...], path: str) -> None:
+    """Reports templates that overlap with the field that holds a job, or with each other."""
+    templates = [_template_path(each) for each in rows]
     for index, template in enumerate(templates):
         field_path = f"{path}.podSets[{index}].template"
         shown = ".".join(template)
-        if suspend and template and (_is_below(template, suspend) or _is_below(suspend, template)):
-            reader.add_invalid(field_path, shown, f"clashes with suspend, {'.'.join(suspend)}: one is inside the other")
+        if hold and template and (_is_below(template, hold) or _is_below(hold, template)):
+            reader.add_invalid(field_path, shown, f"clashes with suspend, {'.'.join(hold)}: one is inside the other")
         for other in templates[:index]:
             if template and other and (_is_below(template, other) or _is_below(other, template)):
                 reader.add_invalid(
@@ -207,166 +198,70 @@ def _check_overlaps(reader: _KindReader, suspend: Path, templates: list[Path], p
                 )
 
 
+def _template_path(row: PodSetRow) -> Path:
+    """The path of its templates, with a placeholder for the step into a list or map."""
+    if not row.template:
+        return ()
+    return (*row.each, _ANY_KEY, *row.template) if row.each else row.template
+
+
 def _is_below(path: Path, other: Path) -> bool:
     """Whether ``path`` is equal to ``other`` or below it."""
-    return path[: len(other)] == other
+    return len(path) >= len(other) and all(
+        step == expected or _ANY_KEY in (step, expected) for step, expected in zip(path, other, strict=False)
+    )
 
 
-def _is_index(step: str) -> bool:
-    return step.isdecimal() or any(sign in step for sign in "[]*")
+def _ready(reader: KindReader, wire: Object, path: str) -> Callable[[Object, int], int]:
+    """The number of ready pods of a job, from the job and its number of pods. A condition or a value that matches, or a
+    ``count`` that reaches ``of``, stands for all pods; several numbers at paths are added up. Without the field all
+    pods are ready."""
+    found = wire.get("ready")
+    if isinstance(found, dict) and "count" in found:
+        source = f"{path}.ready"
+        reader.object(found, source, ("count", "of"), "must be a map of count and of")
+        if found.get("of") is None:
+            reader.problems.append(required(f"{source}.of", "the number that count reaches when all pods are ready"))
+        count, of = (reader.number(found, field, source) or ONE for field in ("count", "of"))
+        return lambda job, total: total if _reaches(count, of, job) else 0
+    clauses = reader.clauses(wire, "ready", path)
 
-
-def _pod_set(reader: _KindReader, value: Any, path: str) -> tuple[PodSetSource, Path]:
-    """The pod set, and the path of the number of its pods that are done."""
-    wire = reader.object(value, path, _POD_SET_FIELDS, "must be a map")
-    name = reader.text(wire, "name", path, "such as workers")
-    if name and is_dns1123_label(name):
-        reader.add_invalid(f"{path}.name", name, "must be lower case letters, digits and dashes, such as workers")
-    template = reader.written_path(wire, "template", path, is_required=True)
-    replicas_value = wire.get("replicas", 1)
-    is_number = isinstance(replicas_value, int) and not isinstance(replicas_value, bool)
-    replicas = () if is_number else reader.written_path(wire, "replicas", path, is_required=True)
-    if is_number and replicas_value < 1:
-        reader.add_invalid(f"{path}.replicas", replicas_value, "must be a number above zero, or a path")
-    count = always(replicas_value) if is_number else number_at(replicas, 1)
-    min_count, done = (reader.path(wire, field, path, is_required=False) for field in ("minReplicas", "done"))
-    problem = template_problem(template, replicas)
-    if not min_count:
-        return PodSetSource(name, template, count, problem=problem), done
-    if not replicas:
-        detail = "needs the path of a number in replicas: there the number that was admitted is written"
-        reader.problems.append(forbidden(f"{path}.minReplicas", detail))
-    return PodSetSource(
-        name, template, count, min_count_at(min_count), lambda job, count: patch_at(replicas, count), problem
-    ), done
-
-
-def _outcome(
-    succeeded: tuple[JobPredicate, ...], failed: tuple[JobPredicate, ...]
-) -> Callable[[Object], JobOutcome | None]:
-    def read(job: Object) -> JobOutcome | None:
-        for clauses, succeeds in ((failed, False), (succeeded, True)):
-            for each in clauses:
-                if each.holds_for(job):
-                    default = "Job finished successfully" if succeeds else "Job failed"
-                    return JobOutcome(succeeds, each.message(job) or default)
-        return None
-
-    return read
-
-
-def _ready(clauses: tuple[JobPredicate, ...], sources: tuple[PodSetSource, ...]) -> Callable[[Object], int]:
-    """The number of ready pods: the number at a path, or all pods if a condition or a value matches. Without clauses
-    all pods are ready."""
-
-    def read(job: Object) -> int:
-        total = sum(each.count(job) for each in sources if get_path(job, each.template) is not None)
-        if not clauses or any((each.condition or each.values) and each.holds_for(job) for each in clauses):
+    def read(job: Object, total: int) -> int:
+        if not clauses or any(each.test != "positive" and holds(each, job) for each in clauses):
             return total
-        numbers = (get_path(job, each.path) for each in clauses if each.path and not each.values)
-        return sum(total if each is True else each for each in numbers if isinstance(each, int))
+        values = (value_at(job, each.path) for each in clauses if each.test == "positive" and not each.each)
+        return sum(total if each is True else each for each in values if isinstance(each, int))
 
     return read
 
 
-def _reclaimable(pod_sets: list[tuple[PodSetSource, Path]]) -> Callable[[Object], dict[str, int]]:
-    done_and_count = [(source.name, number_at(done, 0), source.count) for source, done in pod_sets if done]
-
-    def read(job: Object) -> dict[str, int]:
-        found = {name: min(done(job), count(job)) for name, done, count in done_and_count}
-        return {name: count for name, count in found.items() if count}
-
-    return read
+def _reaches(count: NumberExpression, of: NumberExpression, job: Object) -> bool:
+    scope = ElementScope(job, job)
+    return natural(count, scope, 0) >= natural(of, scope, 1)
 
 
-class _KindReader:
-    """Reads fields one by one. A problem is recorded, and the field is read as empty."""
+def _refusals(reader: KindReader, wire: Object, path: str) -> Callable[[Object], FieldErrors]:
+    """What an object that waits in a queue must not contain. ``absent``: the value that the error shows if the object
+    has none; without it the field is required."""
+    rules: list[tuple[JobPredicate, Path, str, Any]] = []
+    for index, each in enumerate(reader.list(wire, "refuse", path) if "refuse" in wire else ()):
+        source = f"{path}.refuse[{index}]"
+        rule = reader.object(each, source, _REFUSE_FIELDS, "must be a map of when, field and message")
+        field = reader.path(rule, "field", source, is_required=True)
+        message = reader.text(rule, "message", source, "the reason that users read")
+        when = reader.clause(rule, "when", source)
+        if when is None:
+            reader.problems.append(required(f"{source}.when", "a clause"))
+        else:
+            rules.append((when, field, message, rule.get("absent")))
 
-    def __init__(self) -> None:
-        self.problems: FieldErrors = []
-
-    def add_invalid(self, path: str, value: Any, detail: str) -> None:
-        self.problems.append(invalid(path, value, detail))
-
-    def object(self, value: Any, path: str, known: tuple[str, ...], detail: str) -> Object:
-        if not isinstance(value, dict):
-            self.add_invalid(path or "kinds", value, detail)
-            return {}
-        for field in value:
-            if field not in known:
-                text = f"is not a field here; there are {', '.join(known)}"
-                self.problems.append(forbidden(f"{path}.{field}" if path else field, text))
-        return value
-
-    def list(self, wire: Object, field: str, path: str) -> list[Any]:
-        found, source = wire.get(field), f"{path}.{field}" if path else field
-        if isinstance(found, list) and found:
-            return found
-        self.problems.append(
-            required(source, "name at least one") if not found else invalid(source, found, "must be a list")
-        )
-        return []
-
-    def text(self, wire: Object, field: str, path: str, example: str) -> str:
-        found = wire.get(field)
-        if isinstance(found, str) and found:
-            return found
-        field_path = f"{path}.{field}"
-        self.problems.append(
-            required(field_path, example) if not found else invalid(field_path, found, f"must be text, {example}")
-        )
-        return ""
-
-    def texts(self, wire: Object, field: str, path: str) -> tuple[str, ...]:
-        found = wire.get(field) or []
-        if isinstance(found, list) and all(isinstance(each, str) for each in found):
-            return tuple(found)
-        self.add_invalid(f"{path}.{field}", found, "must be a list of texts")
-        return ()
-
-    def path(self, wire: Object, field: str, path: str, *, is_required: bool) -> Path:
-        found, source = wire.get(field), f"{path}.{field}"
-        if found is None:
-            if is_required:
-                self.problems.append(required(source, _PATH_FORM))
-            return ()
-        steps = found.split(".") if isinstance(found, str) else found
-        if not isinstance(steps, list) or not steps or not all(isinstance(each, str) and each for each in steps):
-            self.add_invalid(source, found, _PATH_FORM)
-            return ()
-        if any(_is_index(each) for each in steps):
-            self.add_invalid(source, found, _LIST_IN_PATH)
-            return ()
-        return tuple(steps)
-
-    def written_path(self, wire: Object, field: str, path: str, *, is_required: bool) -> Path:
-        """The path of a field that users or the start of the job write: not in metadata, not in status."""
-        found = self.path(wire, field, path, is_required=is_required)
-        if found and found[0] in _NOT_WRITABLE:
-            self.add_invalid(
-                f"{path}.{field}", wire[field], f"must not be in {found[0]}: it is written with the object"
-            )
+    def read(job: Object) -> FieldErrors:
+        found: FieldErrors = []
+        for when, field, message, absent in rules:
+            if holds(when, job):
+                value, shown = value_at(job, field), ".".join(field)
+                value = absent if value is None else value
+                found.append(required(shown, message) if value is None else invalid(shown, value, message))
         return found
 
-    def clauses(self, wire: Object, field: str, path: str, *, is_required: bool) -> tuple[JobPredicate, ...]:
-        found, source = wire.get(field), f"{path}.{field}"
-        if found is None:
-            if is_required:
-                self.problems.append(required(source, _CLAUSE_FORM))
-            return ()
-        listed = found if isinstance(found, list) else [found]
-        is_list = isinstance(found, list)
-        return tuple(self._clause(each, f"{source}[{n}]" if is_list else source) for n, each in enumerate(listed))
-
-    def _clause(self, value: Any, path: str) -> JobPredicate:
-        if isinstance(value, str):
-            return JobPredicate(path=self.path({"path": value}, "path", path, is_required=True))
-        if not isinstance(value, dict) or ("condition" in value) == ("path" in value):
-            self.add_invalid(path, value, _CLAUSE_FORM)
-            return JobPredicate()
-        self.object(value, path, ("condition", "path", "in"), _CLAUSE_FORM)
-        if "condition" in value:
-            if "in" in value:
-                self.problems.append(forbidden(f"{path}.in", "goes with a path, not with a condition"))
-            return JobPredicate(condition=self.text(value, "condition", path, "such as Ready"))
-        return JobPredicate(path=self.path(value, "path", path, is_required=True), values=self.texts(value, "in", path))
+    return read

@@ -1,23 +1,21 @@
 """A job kind as data: paths of fields, and small pure functions where a path is not enough.
 
-The controller has no code for particular kinds. A new built-in kind is an entry of ``BUILTIN_KINDS``
-(``batch_job.py``), and its integration name is in ``FRAMEWORKS`` (``jobs/settings.py``).
+The controller has no code for particular kinds. ``batch_job.py`` has the kind that is always known;
+``framework_kinds.py`` the built-in kinds that an installation turns on; ``custom.py`` reads kinds from a file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
+from headgate.jobs.kinds.job_fields import JobPath, Object, Path, value_at
 from headgate.jobs.names import STOPPING
 from headgate.kube.api_resources import APIResource
+from headgate.kube.field_errors import FieldErrors
 from headgate.kube.lenient_reader import get_path
 from headgate.kube.schema import GroupVersionKind
-
-Object = dict[str, Any]
-Path = tuple[str, ...]
 
 
 class JobOutcome(msgspec.Struct, frozen=True):
@@ -27,47 +25,63 @@ class JobOutcome(msgspec.Struct, frozen=True):
     message: str
 
 
-def _all_needed(job: Object) -> int | None:
-    return None
-
-
-def _no_resize_patch(job: Object, count: int) -> Object:
-    return {}
-
-
-def _no_problem(job: Object) -> str:
-    return ""
-
-
 def _no_terminating_pods(job: Object) -> bool:
     return False
 
 
-class PodSetSource(msgspec.Struct, frozen=True):
-    """How one pod set is read from a job. ``template``: the path of the pod template. The functions receive the job:
-    ``count`` returns the number of pods that run at the same time; ``min_count`` the number that is enough for a start
-    (partial admission), None if all are needed; ``resize_patch`` a merge patch of the job for another count;
-    ``problem`` why the pods cannot be counted, empty if they can."""
+def _no_refusals(job: Object) -> FieldErrors:
+    return []
+
+
+def _is_never_ignored(job: Object) -> bool:
+    return False
+
+
+class JobPodSet(msgspec.Struct, frozen=True):
+    """A pod set of one job. ``template``: where its pod template is. ``charged``: the template in the Workload; it
+    differs from the job's if the controller of the kind adds containers. ``is_default``: the job has no template there;
+    the start writes the charged one, and the stop removes it. ``min_count``: the number of pods that is enough for a
+    start (partial admission), None if all are needed. ``counts``: where the admitted number is written."""
 
     name: str
-    template: Path
-    count: Callable[[Object], int]
-    min_count: Callable[[Object], int | None] = _all_needed
-    resize_patch: Callable[[Object, int], Object] = _no_resize_patch
-    problem: Callable[[Object], str] = _no_problem
+    template: JobPath
+    charged: Object
+    count: int
+    min_count: int | None = None
+    counts: tuple[JobPath, ...] = ()
+    is_default: bool = False
+
+
+class JobPodSets(msgspec.Struct, frozen=True):
+    """The pod sets of one job. ``problem``: why its pods cannot be counted, so that it is not started; empty if they
+    can. Templates are restored also then."""
+
+    found: tuple[JobPodSet, ...]
+    problem: str = ""
+
+
+class HoldField(msgspec.Struct, frozen=True):
+    """The field that keeps a job from running: ``held`` is its value while the job waits, ``started`` its value when
+    the job starts; None: the field is removed."""
+
+    path: Path
+    held: str | int | bool = True
+    started: str | int | bool | None = False
 
 
 class JobKind(msgspec.Struct, frozen=True):
-    """``integration``: its name in Kueue's configuration. ``suspend``: the path of the field that suspends the job.
-    ``managed_labels``: template labels that the server sets and not the user. The functions receive the job:
-    ``is_active`` returns whether pods may still use the quota; ``outcome`` how the job ended, None if it has not;
-    ``ready`` how many pods are ready or have succeeded; ``has_terminating_pods`` whether pods of the job terminate."""
+    """``integration``: its name in Kueue's configuration. ``hold``: the field that suspends the job. ``pod_sets``
+    returns the pod sets of a job. ``managed_labels``: template labels that the
+    server sets and not the user. The other functions receive the job: ``is_active`` returns whether pods may still use
+    the quota; ``outcome`` how the job ended, None if it has not; ``ready`` how many pods are ready or have succeeded;
+    ``has_terminating_pods`` whether pods of the job terminate; ``refusals`` what prevents a Workload of the job
+    (admission rejects a job for those that are not in its status); ``is_ignored`` whether it never needs a Workload."""
 
     integration: str
     kind: GroupVersionKind
     resource: APIResource
-    suspend: Path
-    pod_sets: tuple[PodSetSource, ...]
+    hold: HoldField
+    pod_sets: Callable[[Object], JobPodSets]
     managed_labels: frozenset[str]
     is_active: Callable[[Object], bool]
     outcome: Callable[[Object], JobOutcome | None]
@@ -77,6 +91,10 @@ class JobKind(msgspec.Struct, frozen=True):
     has_terminating_pods: Callable[[Object], bool] = _no_terminating_pods
     start_time: Path = ()
     """The field that must be removed from a suspended job before its template can be changed; empty if none."""
+    priority_class: Path = ()
+    """The field with the name of the PriorityClass, before those of the templates; empty if none."""
+    refusals: Callable[[Object], FieldErrors] = _no_refusals
+    is_ignored: Callable[[Object], bool] = _is_never_ignored
 
 
 def kubectl_names(kind: JobKind) -> tuple[str, ...]:
@@ -85,30 +103,38 @@ def kubectl_names(kind: JobKind) -> tuple[str, ...]:
     return singular, plural, f"{singular}.{group}", f"{plural}.{group}"
 
 
-def pod_set_sources(kind: JobKind, job: Object) -> list[PodSetSource]:
-    """The pod sets of a job. A pod set whose template is missing in the job has no pods and is left out."""
-    return [each for each in kind.pod_sets if get_path(job, each.template) is not None]
+def job_pod_sets(kind: JobKind, job: Object) -> tuple[JobPodSet, ...]:
+    """The pod sets of a job. A pod set whose template is missing has no pods and is left out."""
+    return kind.pod_sets(job).found
 
 
 def pod_set_problem(kind: JobKind, job: Object) -> str:
     """Why no Workload can be created for a job; empty if one can."""
-    found = next((problem for each in kind.pod_sets if (problem := each.problem(job))), "")
-    if found or pod_set_sources(kind, job):
-        return found
-    return f"the job has no pod template: {', '.join('.'.join(each.template) for each in kind.pod_sets)}"
+    refused = kind.refusals(job)
+    return str(refused[0]) if refused else kind.pod_sets(job).problem
 
 
-def patch_at(path: Path, value: Any) -> Object:
-    """A merge patch that sets the field at this path."""
-    for name in reversed(path):
-        value = {name: value}
-    found: Object = value
+def template_of(job: Object, pod_set: JobPodSet) -> Object:
+    """The pod template as it is in the job; the charged one if the start will write it."""
+    found: Object = pod_set.charged if pod_set.is_default else value_at(job, pod_set.template)
     return found
 
 
+def hold_value(kind: JobKind) -> str:
+    """The value that holds a job, as YAML has it."""
+    held = kind.hold.held
+    return str(held).lower() if isinstance(held, bool) else str(held)
+
+
+def hold_text(kind: JobKind) -> str:
+    """How a user suspends a job."""
+    return f"to queue it, suspend it: set {'.'.join(kind.hold.path)} to {hold_value(kind)}"
+
+
 def has_suspend_set(kind: JobKind, job: Object) -> bool:
-    """Whether the field that suspends the job is true."""
-    return get_path(job, kind.suspend) is True
+    """Whether the field that suspends the job has the value that does so."""
+    found = get_path(job, kind.hold.path)
+    return type(found) is type(kind.hold.held) and found == kind.hold.held
 
 
 def is_stopping(job: Object) -> bool:

@@ -24,7 +24,8 @@ from headgate.jobs.framework.job_writes import (
     remove_finalizer,
     with_condition_set,
 )
-from headgate.jobs.framework.pod_set_info import PodSetInfo, StartConflict, merge_patches, pod_set_info_patch
+from headgate.jobs.framework.pod_set_info import PodSetInfo, StartConflict, pod_set_info_patch
+from headgate.jobs.kinds.job_fields import merge_patches
 from headgate.jobs.names import COMPONENT, MANAGED, OWN_GATES, RELEASED, TERMINATION_TARGET
 from headgate.jobs.pods.group_workload import KIND, reference_to
 from headgate.jobs.pods.managed_pod import ManagedPod

@@ -11,8 +11,9 @@ from typing import Final
 
 from headgate.jobs import names
 from headgate.jobs.framework.go_values import parse_go_bool, parse_go_int
-from headgate.jobs.kinds.batch_job import JOB
-from headgate.jobs.kinds.job_kind import Object, has_suspend_set, is_suspended
+from headgate.jobs.kinds.batch_job import JOB, parallel_pods
+from headgate.jobs.kinds.job_fields import Object
+from headgate.jobs.kinds.job_kind import has_suspend_set, is_suspended
 from headgate.jobs.validation.job_validation import ANNOTATIONS, annotation, validate_topology
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid
 from headgate.kube.lenient_reader import get_path
@@ -51,7 +52,7 @@ def _min_parallelism_problems(job: Object) -> FieldErrors:
     value = annotation(job, names.MIN_PARALLELISM)
     if value is None:
         return []
-    min_count, count = parse_go_int(value), JOB.pod_sets[0].count(job)
+    min_count, count = parse_go_int(value), parallel_pods(job)
     if isinstance(min_count, str):
         return [invalid(_MIN_PARALLELISM_PATH, value, min_count)]
     if not 0 < min_count < count:

@@ -18,7 +18,7 @@ from headgate.jobs.framework.scheduling_gated_by import (
     validate_gated_by_update,
 )
 from headgate.jobs.framework.workload import queue_of
-from headgate.jobs.kinds.job_kind import Object
+from headgate.jobs.kinds.job_fields import Object
 from headgate.kube.feature_gates import FeatureGates
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid
 from headgate.kube.lenient_reader import get_path

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from headgate.jobs.framework.workload import queue_of
-from headgate.jobs.kinds.job_kind import Object
+from headgate.jobs.kinds.job_fields import Object
 from headgate.jobs.pods.pod_metadata import admission_spec
 from headgate.jobs.validation.job_validation import (
     QUEUE_PATH,

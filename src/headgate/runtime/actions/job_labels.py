@@ -10,7 +10,7 @@ from typing import Any
 
 from headgate.client.write_requests import patch
 from headgate.http.transport import HTTPRequest
-from headgate.jobs.kinds.job_kind import JobKind, has_suspend_set
+from headgate.jobs.kinds.job_kind import JobKind, has_suspend_set, hold_value
 from headgate.jobs.names import PRIORITY_CLASS
 from headgate.quota import names
 from headgate.quota.api.activation import LABEL_OF, ActivationEvent
@@ -23,7 +23,8 @@ def why_impossible(kind: JobKind, job: Object) -> str:
     if kind.outcome(job) is not None:
         return "has ended"
     if not has_suspend_set(kind, job):
-        return f"runs: only a suspended job can be held or resumed ({'.'.join(kind.suspend)} is not true)"
+        state = f"{'.'.join(kind.hold.path)} is not {hold_value(kind)}"
+        return f"runs: only a suspended job can be held or resumed ({state})"
     return ""
 
 
