@@ -98,7 +98,7 @@ RULES: Mapping[str, Object] = {
         "items": {
             "properties": {name: {} for name in KIND_FIELDS},
             "additionalProperties": False,
-            "required": ["apiVersion", "kind", "plural", "suspend", "podSets", "active", "succeeded"],
+            "required": ["apiVersion", "kind", "plural", "podSets", "active"],
         },
     },
     "jobs.waitForPodsReady": {"required": ["timeout"]},

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kueue_builders import Wire
 from unit.controllers.crashing_world import CrashingWorld, run_with_crashes
 from unit.controllers.world import World
+from unit.jobs import model_server
+from unit.jobs import test_framework_kinds as framework_kinds
+from unit.jobs.audited import Auditor
 from unit.jobs.fixtures import GATE, GATING, JOBS, a_world, running
 from unit.jobs.fixtures import add as add_job
+from unit.jobs.operators import encoded
 from unit.jobs.queue_fixtures import PREEMPTION, WORKLOADS
 from unit.jobs.test_custom_kinds import a_training_world, add, is_true, run, workload
 from unit.jobs.test_gates import count
@@ -52,3 +58,44 @@ def test_a_job_that_changes_with_the_removal_of_its_gate_never_has_an_old_worklo
         assert count(world) == 1, title
 
     run_with_crashes(make, scenario, look)
+
+
+@pytest.mark.parametrize("kind", ["JobSet", "RayJob", "MPIJob"])
+def test_a_crash_at_any_write_does_not_change_the_final_state_of_a_built_in_kind(kind: str) -> None:
+    spec: list[bytes] = []
+
+    def scenario(world: CrashingWorld) -> None:
+        before = framework_kinds.add(world, kind, "low", priority="low")
+        spec[:] = [encoded(before["spec"])]
+        world.advance(4)
+        framework_kinds.add(world, kind, "high", priority="high")
+        world.advance(25)
+
+    def look(title: str, world: CrashingWorld) -> None:
+        assert framework_kinds.is_running(world, kind, "high"), title
+        assert encoded(framework_kinds.the(world, kind, "low")["spec"]) == spec[0], title
+
+    run_with_crashes(lambda: audited(framework_kinds.a_kind_world(kind, **PREEMPTION)), scenario, look)
+
+
+def test_a_crash_at_any_write_does_not_change_the_final_state_of_a_paused_kind() -> None:
+    spec: list[bytes] = []
+
+    def scenario(world: CrashingWorld) -> None:
+        before = model_server.add(world, "low", replicas=5, least=2, priority="low")
+        spec[:] = [encoded(before["spec"])]
+        world.advance(4)
+        model_server.add(world, "high", replicas=2, priority="high")
+        world.advance(25)
+
+    def look(title: str, world: CrashingWorld) -> None:
+        assert model_server.is_running(world, "high"), title
+        assert encoded(model_server.the(world, "low")["spec"]) == spec[0], title
+
+    run_with_crashes(lambda: audited(model_server.a_server_world(cpu=4, **PREEMPTION)), scenario, look)
+
+
+def audited(world: CrashingWorld) -> CrashingWorld:
+    """Every revision is judged, and a crash comes at every write."""
+    world.check = Auditor(world.server)
+    return world

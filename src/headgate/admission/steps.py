@@ -28,6 +28,7 @@ from headgate.admission.match_conditions import MatchExpression, every_object
 from headgate.admission.settings import AdmissionSettings, ClusterView
 from headgate.capacity.names import POD_GROUPS, QUEUES
 from headgate.jobs.kinds.batch_job import BUILTIN_KINDS, JOB
+from headgate.jobs.kinds.framework_kinds import FRAMEWORK_KINDS
 from headgate.jobs.kinds.job_kind import JobKind
 from headgate.jobs.settings import POD
 from headgate.kube.api_resources import (
@@ -298,7 +299,7 @@ def all_steps(settings: AdmissionSettings) -> tuple[AdmissionStep, ...]:
     """All steps, including those that the settings disable. The webhook server serves all of them, because another
     replica of it may run with other settings and register them. Only the kinds in a file of that one are not known."""
     managed = {kind.resource for kind in settings.jobs.kinds}
-    unmanaged = (kind for kind in BUILTIN_KINDS if kind.resource not in managed)
+    unmanaged = (kind for kind in (*BUILTIN_KINDS, *FRAMEWORK_KINDS) if kind.resource not in managed)
     return STEPS + _job_kind_steps((*settings.jobs.kinds, *unmanaged))
 
 

@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Literal, get_args
 
 import msgspec
 
 from headgate.jobs.kinds.batch_job import BUILTIN_KINDS, JOB
+from headgate.jobs.kinds.framework_kinds import FRAMEWORK_KINDS
 from headgate.jobs.kinds.job_kind import JobKind
 from headgate.kube.labels import Requirement, Selector
 from headgate.kube.pods.termination import MAX_TERMINATION_WAIT_S
@@ -26,8 +27,10 @@ RELEASE_INTEGRATIONS: Final = (BATCH_JOB, POD)
 """The integrations for which the release of quota can be set."""
 POD_FRAMEWORKS: Final = (POD, "deployment", "statefulset")
 """The integrations whose pods wait in queues; all need the first one. ReplicaSets belong to ``deployment``."""
-FRAMEWORKS: Final = (BATCH_JOB, *POD_FRAMEWORKS)
-"""The built-in integrations, by their names in Kueue's configuration."""
+DEFAULT_FRAMEWORKS: Final = (BATCH_JOB, *POD_FRAMEWORKS)
+"""The built-in integrations that are on by default, by their names in Kueue's configuration."""
+FRAMEWORKS: Final = (*DEFAULT_FRAMEWORKS, *(each.integration for each in FRAMEWORK_KINDS))
+"""All built-in integrations."""
 REPORT_TERMINATING_AFTER_S: Final = 300.0
 """How long after the end of its grace period a terminating pod whose quota is released is reported, by default."""
 MIN_FORCE_DELETE_AFTER_S: Final = 60.0
@@ -53,12 +56,27 @@ class JobSettings(msgspec.Struct, frozen=True):
     kinds: tuple[JobKind, ...] = BUILTIN_KINDS
     pods_ready: WaitForPodsReady | None = None
     max_wait_s: float = MAX_TERMINATION_WAIT_S
-    frameworks: frozenset[str] = frozenset(FRAMEWORKS)
+    frameworks: frozenset[str] = frozenset(DEFAULT_FRAMEWORKS)
     report_terminating_after_s: float = REPORT_TERMINATING_AFTER_S
     force_delete_after_s: float | None = None
 
 
 DEFAULT: Final = JobSettings()
+
+
+def managed_kinds(frameworks: Collection[str], described: Sequence[JobKind]) -> tuple[JobKind, ...]:
+    """The kinds that are managed: the built-in ones in ``frameworks``, and those that a file describes. A file takes
+    precedence over a built-in kind of the same name."""
+    names = {(each.kind.group, each.kind.kind) for each in described}
+    builtin = (each for each in (*BUILTIN_KINDS, *FRAMEWORK_KINDS) if each.integration in frameworks)
+    return (*(each for each in builtin if (each.kind.group, each.kind.kind) not in names), *described)
+
+
+def kinds_named(text: str) -> tuple[JobKind, ...]:
+    """The built-in kinds of a list of their names; none if the text is no such list."""
+    names = [part.strip() for part in text.split(",")]
+    by_name = {each.integration: each for each in FRAMEWORK_KINDS}
+    return tuple(by_name[each] for each in names) if all(each in by_name for each in names) else ()
 
 
 def parse_frameworks(text: str) -> tuple[str, ...] | str:

@@ -167,7 +167,8 @@ class JobsSection(_Section, frozen=True, kw_only=True):
         tuple[str, ...] | None,
         Meta(
             description="The built-in kinds that wait in queues: `batch/job`, `pod`, `deployment` (with ReplicaSets),"
-            " `statefulset`. The last two need `pod`. Default: all of them. Kinds of `kindsFile` and `kinds` are added."
+            " `statefulset`. The last two need `pod`. Default: these four. [job-kinds.md](job-kinds.md) has the names"
+            " of the other built-in kinds, such as `ray.io/rayjob`. Kinds of `kindsFile` and `kinds` are added."
         ),
     ] = None
     quota_release: Annotated[

@@ -12,16 +12,17 @@ import click
 from headgate.cli.options.config_text import decode_text, text_problems
 from headgate.cli.options.input_files import read_input
 from headgate.cli.options.parsed_text import ParsedText
-from headgate.jobs.kinds.batch_job import BUILTIN_KINDS
 from headgate.jobs.kinds.custom import parse_kinds
 from headgate.jobs.kinds.job_kind import JobKind
 from headgate.jobs.settings import (
-    FRAMEWORKS,
+    DEFAULT_FRAMEWORKS,
     MANAGED_NAMESPACES,
     MIN_FORCE_DELETE_AFTER_S,
     REPORT_TERMINATING_AFTER_S,
     JobSettings,
     Release,
+    kinds_named,
+    managed_kinds,
     parse_frameworks,
     parse_quota_release,
 )
@@ -69,11 +70,13 @@ def read_kinds(text: bytes) -> tuple[JobKind, ...] | list[str]:
 
 
 class _KindsFile(click.Path):
-    """The kinds of a file. Kinds that the configuration file contains are read already."""
+    """The kinds of a file, or built-in kinds by name. Kinds that the configuration file contains are read already."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, tuple):
             return value
+        if named := kinds_named(str(value)):
+            return named
         file = pathlib.Path(str(super().convert(value, param, ctx)))
         text = read_input(file)
         if isinstance(text, str):
@@ -96,8 +99,9 @@ def kinds_option(command: F) -> F:
         "kinds",
         type=_KindsFile(exists=True, dir_okay=False),
         callback=_no_kinds,
-        metavar="FILE",
-        help="Further kinds of jobs that wait in queues, as YAML (docs/job-kinds.md).",
+        metavar="FILE|NAME,…",
+        help="Further kinds of jobs that wait in queues: a YAML file, or names of built-in kinds, such as"
+        " jobset.x-k8s.io/jobset (docs/job-kinds.md).",
     )(command)
 
 
@@ -122,11 +126,11 @@ def job_options(command: Callable[..., None]) -> Callable[..., None]:
     @click.option(
         "--job-frameworks",
         "frameworks",
-        default=",".join(FRAMEWORKS),
+        default=",".join(DEFAULT_FRAMEWORKS),
         show_default=True,
         type=ParsedText("list", parse_frameworks),
         metavar="LIST",
-        help="The built-in kinds that wait in queues, by their names in Kueue's configuration.",
+        help="The built-in kinds that wait in queues, by their names in Kueue's configuration (docs/job-kinds.md).",
     )
     @click.option(
         "--quota-release",
@@ -189,12 +193,11 @@ def job_options(command: Callable[..., None]) -> Callable[..., None]:
         force_delete_after_s: float | None,
         **kwargs: Any,
     ) -> None:
-        builtin = tuple(each for each in BUILTIN_KINDS if each.integration in frameworks)
         settings = JobSettings(
             manages_all=manages_all,
             namespaces=namespaces,
             quota_release=quota_release,
-            kinds=(*builtin, *kinds),
+            kinds=managed_kinds(frameworks, kinds),
             pods_ready=pods_ready,
             max_wait_s=max_wait_s,
             frameworks=frozenset(frameworks),

@@ -76,6 +76,12 @@ def test_honoured_fields_of_the_new_version() -> None:
     }
 
 
+def test_the_job_kinds_of_operators_are_turned_on() -> None:
+    listed = ["batch/job", "ray.io/rayjob", "jobset.x-k8s.io/jobset"]
+    found = values(integrations={"frameworks": listed})["jobs.frameworks"]
+    assert sorted(found) == sorted(listed)
+
+
 def test_defaults_are_those_of_kueue() -> None:
     found = values(namespace="queues")
     assert found["jobs.frameworks"] == ("batch/job",)
@@ -105,7 +111,7 @@ def test_the_pods_of_a_deployment_make_pods_wait_as_in_kueue() -> None:
 @pytest.mark.parametrize(
     ("fields", "path"),
     [
-        ({"integrations": {"frameworks": ["batch/job", "ray.io/rayjob"]}}, "integrations.frameworks[1]"),
+        ({"integrations": {"frameworks": ["batch/job", "example.com/job"]}}, "integrations.frameworks[1]"),
         ({"integrations": {"externalFrameworks": ["Foo.v1.example.com"]}}, "integrations.externalFrameworks"),
         ({"integrations": {"labelKeysToCopy": ["a"]}}, "integrations.labelKeysToCopy"),
         ({"integrations": {"podOptions": {"podSelector": {}}}}, "integrations.podOptions"),
