@@ -202,7 +202,8 @@ class QuotaJudge:
     def _take_pod(self, is_deleted: bool, obj: Object) -> None:
         metadata = obj["metadata"]
         uid, subject = metadata["uid"], f"Pod {metadata['namespace']}/{metadata['name']}"
-        group = (metadata.get("labels") or {}).get(POD_GROUP_NAME)
+        named = ((metadata.get(each) or {}).get(POD_GROUP_NAME) for each in ("annotations", "labels"))
+        group = next(filter(None, named), None)
         has_gate = any(each["name"] == ADMISSION_GATE for each in obj["spec"].get("schedulingGates") or ())
         if uid in self._gated and not has_gate and not is_deleted:
             self.lifted[uid] += 1
