@@ -21,7 +21,7 @@ SEED ?= 1
 # A start that compiles six hundred modules first is not a quick one, and the suites start many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup up test test-full file-seconds check kube karpenter kueue helm newest skew prometheus rootfs chromium tmux pictures \
+.PHONY: help setup up test test-full file-seconds check kube karpenter kueue operators helm newest skew prometheus rootfs chromium tmux pictures \
 	chart bench torture mutants dist image lock clean
 
 help:
@@ -34,6 +34,7 @@ help:
 	@echo 'make kube    build the real Kubernetes binaries that the comparison suites need'
 	@echo 'make karpenter  build Karpenter and kwok, which the autoscaler suite runs beside them'
 	@echo "make kueue   build Kueue's scheduler, whose decisions the parity suite compares with ours"
+	@echo 'make operators  build JobSet, KubeRay, the training operator and LWS, the operators of built-in job kinds'
 	@echo 'make helm    build Helm, with which the suite of the chart installs it'
 	@echo 'make newest  build the newest Kubernetes on which the smoke suite runs'
 	@echo 'make skew    build Kubernetes 1.33 to 1.36 and run the smoke suite on each'
@@ -92,6 +93,9 @@ kube:
 
 karpenter:
 	@$(PYTHON) tools/kube/build.py karpenter
+
+operators:
+	@$(PYTHON) tools/kube/build.py operators
 
 kueue:
 	@$(PYTHON) tools/kube/build.py kueue

@@ -29,6 +29,9 @@ from harness.helm import HOW_TO_GET_HELM, helm_program
 from harness.karpenter import HOW_TO_GET_IT, karpenter_folder
 from harness.kubernetes_versions import HOW_TO_GET_VERSIONS, NEWEST, VERSIONS, version_folder
 from harness.kueue import HOW_TO_GET_KUEUE, kueue_folder
+from harness.operators import ABSENT as OPERATORS_ABSENT
+from harness.operators import HOW_TO_GET_THEM as HOW_TO_GET_OPERATORS
+from harness.operators import operators_folder
 from harness.processes import Process
 from harness.prometheus import HOW_TO_GET_PROMETHEUS, prometheus_folder
 from harness.real_server import HOW_TO_GET_THEM, RealServer, binaries
@@ -121,6 +124,11 @@ def karpenter_binaries() -> Path:
 @pytest.fixture(scope="session")
 def kueue_binaries() -> Path:
     return _required(kueue_folder(), "HEADGATE_REQUIRE_KUEUE", f"{KUEUE_ABSENT}: {HOW_TO_GET_KUEUE}")
+
+
+@pytest.fixture(scope="session")
+def operator_binaries() -> Path:
+    return _required(operators_folder(), "HEADGATE_REQUIRE_OPERATORS", f"{OPERATORS_ABSENT}: {HOW_TO_GET_OPERATORS}")
 
 
 @pytest.fixture(scope="session")

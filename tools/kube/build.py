@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Builds the real binaries that the comparison suites talk to: `make kube`, `make karpenter`, `make kueue`,
-`make helm`; and further versions of Kubernetes for `make skew` (`kube-1.33` and so on).
+`make helm`, `make operators`; and further versions of Kubernetes for `make skew` (`kube-1.33` and so on).
 
 The pins are the Go modules beside this file; they hold no Go code, only `tool` lines. The binaries go into a cache
 folder outside the tree that is named after the pinned versions, one by one and by rename, so that an interrupted build
@@ -80,6 +80,20 @@ KUEUE = Module(
     {"minimalkueue": "sigs.k8s.io/kueue/test/performance/scheduler/minimalkueue"},
     ("config/components/crd/bases/*.yaml",),
 )
+JOBSET = Module(
+    "jobset", "sigs.k8s.io/jobset", {"jobset": "sigs.k8s.io/jobset"}, ("config/components/crd/bases/*.yaml",)
+)
+_RAY = "github.com/ray-project/kuberay/ray-operator"
+KUBERAY = Module("kuberay", _RAY, {"kuberay": _RAY}, ("config/crd/bases/*.yaml",))
+_TRAINING = "github.com/kubeflow/training-operator"
+TRAINING_OPERATOR = Module(
+    "training-operator",
+    _TRAINING,
+    {"training-operator": f"{_TRAINING}/cmd/training-operator.v1"},
+    ("manifests/base/crds/kubeflow.org_*.yaml",),
+)
+LWS = Module("lws", "sigs.k8s.io/lws", {"lws": "sigs.k8s.io/lws/cmd"}, ("config/crd/bases/*.yaml",))
+OPERATORS = (JOBSET, KUBERAY, TRAINING_OPERATOR, LWS)
 HELM = Module("helm", "helm.sh/helm/v3", {"helm": "helm.sh/helm/v3/cmd/helm"})
 
 SKEWED = {
@@ -98,6 +112,7 @@ SETS = {
     "karpenter": Set("karpenter", "Karpenter for simulated nodes", 4, (KARPENTER, KWOK)),
     "kueue": Set("kueue", "Kueue's scheduler", 4, (KUEUE,)),
     "helm": Set("helm", "Helm", 3, (HELM,)),
+    "operators": Set("operators", "the operators of job kinds", 8, OPERATORS),
     **{
         f"kube-{minor}": Set(f"kube-{minor}", f"the control plane of Kubernetes {minor}", 6, (module,))
         for minor, module in SKEWED.items()
@@ -137,6 +152,8 @@ def binaries_dir(chosen: Set) -> Path:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     if chosen.name == "kube":
         return cache / "headgate" / "kube" / f"{pinned(KUBERNETES)}-etcd-{pinned(ETCD)}"
+    if chosen.name == "operators":
+        return cache / "headgate" / "operators" / "-".join(f"{each.folder}-{pinned(each)}" for each in chosen.modules)
     if chosen.name in ("kueue", "helm"):
         return cache / "headgate" / chosen.name / pinned(chosen.modules[0])
     if chosen.modules[0] in SKEWED.values():
@@ -152,6 +169,7 @@ def is_sound(binary: Path, module: Module) -> bool:
         KWOK,
         KUEUE,
         HELM,
+        *OPERATORS,
     ):  # none says its version unless built by its own makefile; the linker does
         line = f"\t{module.requirement}\t{version}\t".encode()
         return os.access(binary, os.X_OK) and line in binary.read_bytes()
