@@ -7,13 +7,15 @@ import pytest
 from kueue_builders import Wire
 from unit.controllers.crashing_world import CrashingWorld, run_with_crashes
 from unit.controllers.world import World
-from unit.jobs import model_server
+from unit.jobs import leader_worker_sets, model_server
+from unit.jobs import test_child_restores as child_restores
 from unit.jobs import test_framework_kinds as framework_kinds
 from unit.jobs.audited import Auditor
 from unit.jobs.fixtures import GATE, GATING, JOBS, a_world, running
 from unit.jobs.fixtures import add as add_job
 from unit.jobs.operators import encoded
-from unit.jobs.queue_fixtures import PREEMPTION, WORKLOADS
+from unit.jobs.pods.fixtures import pods, started
+from unit.jobs.queue_fixtures import PREEMPTION, WORKLOADS, create
 from unit.jobs.test_custom_kinds import a_training_world, add, is_true, run, workload
 from unit.jobs.test_gates import count
 
@@ -93,6 +95,38 @@ def test_a_crash_at_any_write_does_not_change_the_final_state_of_a_paused_kind()
         assert encoded(model_server.the(world, "low")["spec"]) == spec[0], title
 
     run_with_crashes(lambda: audited(model_server.a_server_world(cpu=4, **PREEMPTION)), scenario, look)
+
+
+def test_a_crash_at_any_write_does_not_leave_a_child_job_with_the_selector_of_an_old_flavor() -> None:
+    def make() -> CrashingWorld:
+        world, _ = child_restores.a_running_job_set()
+        child_restores.add_child(world)
+        world.writes = 0
+        return audited(world)
+
+    def scenario(world: CrashingWorld) -> None:
+        framework_kinds.add(world, "JobSet", "high", priority="high")
+        world.advance(25)
+
+    def look(title: str, world: CrashingWorld) -> None:
+        assert framework_kinds.is_running(world, "JobSet", "high"), title
+        assert "disk" not in child_restores.child_template(world)["spec"]["nodeSelector"], title
+
+    run_with_crashes(make, scenario, look)
+
+
+def test_a_crash_at_any_write_does_not_change_the_final_state_of_a_kind_whose_pods_have_gates() -> None:
+    def scenario(world: CrashingWorld) -> None:
+        create(world.server, leader_worker_sets.PATH, leader_worker_sets.a_set("low", priority="low"))
+        world.advance(4)
+        create(world.server, leader_worker_sets.PATH, leader_worker_sets.a_set("high", priority="high"))
+        world.advance(30)
+
+    def look(title: str, world: CrashingWorld) -> None:
+        assert started(world) == ["high-0", "high-0-1"], title
+        assert sorted(pods(world)) == ["high-0", "high-0-1", "low-0", "low-0-1"], title
+
+    run_with_crashes(lambda: audited(leader_worker_sets.a_set_world(**PREEMPTION)), scenario, look)
 
 
 def audited(world: CrashingWorld) -> CrashingWorld:

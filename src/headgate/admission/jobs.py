@@ -20,7 +20,7 @@ from headgate.admission.settings import AdmissionSettings, ClusterView
 from headgate.jobs.framework.management import UnknownAncestor
 from headgate.jobs.framework.workload import queue_of
 from headgate.jobs.kinds.batch_job import JOB
-from headgate.jobs.kinds.job_fields import path_text
+from headgate.jobs.kinds.job_fields import Object, path_text
 from headgate.jobs.kinds.job_kind import JobKind, is_suspended, job_pod_sets, template_of
 from headgate.jobs.names import DEFAULT_QUEUE, QUEUE_NAME
 from headgate.jobs.validation.batch_job_validation import validate_job_update, validate_new_job
@@ -72,8 +72,8 @@ def _find_problems(
         new,
         old,
         settings.features,
-        was_waiting=is_suspended(kind, old),
-        is_waiting=is_suspended(kind, new),
+        was_waiting=_is_waiting(kind, old),
+        is_waiting=_is_waiting(kind, new),
         has_default=bool(queue_of(old)) and not queue_of(new) and has_default_queue(request.namespace, view),
     )
     return (
@@ -82,6 +82,11 @@ def _find_problems(
         + _find_refusals(kind, request, settings)
         + _find_template_gate_problems(kind, request, settings)
     )
+
+
+def _is_waiting(kind: JobKind, job: Object) -> bool:
+    """Whether a job is suspended, or, if its pods have gates, whether none of them runs."""
+    return is_suspended(kind, job) if kind.gate is None else not kind.is_active(job)
 
 
 def _find_refusals(kind: JobKind, request: AdmissionRequest, settings: AdmissionSettings) -> FieldErrors:

@@ -27,6 +27,7 @@ from headgate.jobs.validation.pod_validation import validate_new_pod, validate_p
 from headgate.kube.api_resources import STATEFUL_SETS
 from headgate.kube.feature_gates import pod_integration_problem
 from headgate.kube.field_errors import aggregate, quote
+from headgate.kube.lenient_reader import get_path
 from headgate.kube.object_meta import controller_of
 from headgate.kube.schema import GroupVersionKind
 
@@ -41,7 +42,7 @@ def gate_new_pod(request: AdmissionRequest, settings: AdmissionSettings, view: C
         return ALLOWED
     builder = PatchBuilder(request.obj)
     if names.SUSPENDING_PARENT in annotations_of(request.obj):
-        problem = _join_group_of_stateful_set(builder, request, view)
+        problem = _join_group_of_stateful_set(builder, request, view) or _join_group_of_kind(builder, request, settings)
         if problem:
             return AdmissionResponse(refusal=problem)
     else:
@@ -95,6 +96,22 @@ def _join_group_of_stateful_set(builder: PatchBuilder, request: AdmissionRequest
             names.SERVING: "true",
         },
     )
+    return ""
+
+
+def _join_group_of_kind(builder: PatchBuilder, request: AdmissionRequest, settings: AdmissionSettings) -> str:
+    """Makes a pod of a kind with a gate a member of its group. Returns an error message if the pod does not say which
+    group it is in, otherwise an empty text."""
+    annotations = annotations_of(request.obj)
+    prefix, parent = annotations.get(names.POD_GROUP_PREFIX), annotations[names.SUSPENDING_PARENT]
+    kind = next((each for each in settings.jobs.kinds if each.integration == parent), None)
+    if not prefix or kind is None or kind.gate is None:
+        return ""
+    labels = get_path(request.obj, LABELS) or {}
+    group = next((labels[each] for each in kind.gate.group if each in labels), None)
+    if group is None:
+        return f"it has none of the labels that name its group: {', '.join(kind.gate.group)}"
+    builder.put((*ANNOTATIONS, names.POD_GROUP_NAME), f"{prefix}-{group}")
     return ""
 
 

@@ -51,6 +51,8 @@ def put_queue_in_template(
         return ALLOWED
     if owner_kind == REPLICA_SET and controller_of(request.obj) is not None:
         return ALLOWED  # its Deployment owns the template and would undo the change
+    if _parent_in_template(request.obj) not in (None, owner_kind):
+        return ALLOWED  # its template is that of an object whose pods wait already
     builder = PatchBuilder(request.obj)
     warnings = (
         _drop_copied_gates(builder, request) if owner_kind == DEPLOYMENT and request.operation == "UPDATE" else ()
@@ -131,7 +133,12 @@ def _may_wait_without_queue_name(request: AdmissionRequest, settings: AdmissionS
 
 def _has_queue_in_template(owner: Object) -> bool:
     """Whether ``put_queue_in_template`` has changed the owner, so that its pods wait in a queue."""
-    return get_path(owner, (*_TEMPLATE, "metadata", "annotations", names.SUSPENDING_PARENT)) is not None
+    return _parent_in_template(owner) is not None
+
+
+def _parent_in_template(owner: Object) -> str | None:
+    found: str | None = get_path(owner, (*_TEMPLATE, "metadata", "annotations", names.SUSPENDING_PARENT))
+    return found
 
 
 def _is_terminating(obj: Object) -> bool:

@@ -14,6 +14,7 @@ import msgspec
 
 from headgate.admission import (
     gate_policies,
+    gated_kinds,
     jobs,
     kueue_pods,
     match_conditions,
@@ -176,9 +177,12 @@ def _job_kind_steps(kinds: Iterable[JobKind]) -> tuple[AdmissionStep, ...]:
         for kind in kinds
         for step in _job_steps(
             kind.resource,
-            functools.partial(jobs.suspend_new_job, kind),
+            functools.partial(jobs.suspend_new_job if kind.gate is None else gated_kinds.mark_templates, kind),
             functools.partial(jobs.validate, kind),
-            without_queue=match_conditions.job_without_queue,
+            mutates_updates=kind.gate is not None,
+            without_queue=match_conditions.job_without_queue
+            if kind.gate is None
+            else match_conditions.pod_owner_without_queue,
             # The pod templates of other kinds may be at any path.
             validated=match_conditions.owner_with_kueue_metadata if kind.resource == JOB.resource else every_object,
         )

@@ -35,6 +35,8 @@ ADMISSION_GATE: Final = f"{GROUP}/admission"
 TOPOLOGY_GATE: Final = f"{GROUP}/topology"
 OWN_GATES: Final = (ADMISSION_GATE, TOPOLOGY_GATE)
 """The scheduling gates that are removed when the Workload of a pod is admitted."""
+POD_GROUP_PREFIX: Final = "headgate.dev/pod-group-prefix"
+"""The annotation of a pod template with the beginning of the names of its pod groups (``admission/gated_kinds.py``)."""
 POD_GROUP_NAME: Final = f"{GROUP}/pod-group-name"
 """A label, or an annotation for names that are too long for a label."""
 TOTAL_COUNT: Final = f"{GROUP}/pod-group-total-count"

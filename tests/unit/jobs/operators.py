@@ -72,10 +72,18 @@ SPECS: dict[str, Callable[[int], Object]] = {
 
 
 def _job_set_status(obj: Object, end: str) -> Object:
-    done = [{"type": end, "status": "True", "message": f"it said {end}"}] if end else []
+    ended = {"status": "True", "reason": "AllJobsEnded", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    done = [{"type": end, "message": f"it said {end}", **ended}] if end else []
     is_active = not has_suspend_set(kind_of("JobSet"), obj) and not end
     jobs = [
-        {"name": each["name"], "active": int(is_active), "ready": int(is_active), "succeeded": 0, "failed": 0}
+        {
+            "name": each["name"],
+            "active": int(is_active),
+            "ready": int(is_active),
+            "succeeded": 0,
+            "failed": 0,
+            "suspended": 0,
+        }
         for each in obj["spec"]["replicatedJobs"]
     ]
     return {"replicatedJobsStatus": jobs, **({"conditions": done} if done else {})}

@@ -87,18 +87,18 @@ class _KindsFile(click.Path):
         return read
 
 
-def _no_kinds(context: click.Context, parameter: click.Parameter, value: Any) -> tuple[JobKind, ...]:
-    kinds: tuple[JobKind, ...] = value or ()
-    return kinds
+def kinds_option(command: F, *, with_gated: bool = False) -> F:
+    """Adds the parameter ``kinds`` to a command. ``with_gated``: also kinds whose pods wait; their objects have no
+    Workloads."""
 
+    def read(context: click.Context, parameter: click.Parameter, value: Any) -> tuple[JobKind, ...]:
+        return tuple(each for each in value or () if with_gated or each.gate is None)
 
-def kinds_option(command: F) -> F:
-    """Adds the parameter ``kinds`` to a command."""
     return click.option(
         "--job-kinds",
         "kinds",
         type=_KindsFile(exists=True, dir_okay=False),
-        callback=_no_kinds,
+        callback=read,
         metavar="FILE|NAME,…",
         help="Further kinds of jobs that wait in queues: a YAML file, or names of built-in kinds, such as"
         " jobset.x-k8s.io/jobset (docs/job-kinds.md).",
@@ -140,7 +140,7 @@ def job_options(command: Callable[..., None]) -> Callable[..., None]:
         help="When quota is released: OnTerminating (its last pod begins to terminate) or OnTerminal (it has ended) for"
         " batch/job and pod. [default: for pods what the feature gate says, for jobs OnTerminating]",
     )
-    @kinds_option
+    @functools.partial(kinds_option, with_gated=True)
     @click.option(
         "--wait-for-pods-ready",
         "pods_ready",

@@ -16,7 +16,7 @@ from headgate.jobs.framework.workload import prebuilt_name, queue_of
 from headgate.jobs.kinds.job_fields import Object
 from headgate.jobs.kinds.job_kind import JobKind
 from headgate.kube import conditions
-from headgate.kube.api_resources import APIResource
+from headgate.kube.api_resources import JOBS, APIResource
 from headgate.kube.object_meta import controller_of, group_kind_of, owner_references
 from headgate.quota.kinds.names import WORKLOADS
 from headgate.quota.names import ADMITTED, FINISHED, JOB_UID_LABEL
@@ -64,6 +64,15 @@ class OwnerIndex:
             return []
         self._keys.pop(indexed[0], None)
         return list(self.descendants(indexed[0]))
+
+    def children(self, uid: str) -> list[Key]:
+        """The jobs whose controller has this uid, in the order of their names."""
+        return sorted(self._children.get(uid, ()))
+
+    def controller_key(self, key: Key) -> Key | None:
+        """The job that controls this one, if it is known."""
+        uid = self._controllers.get(key)
+        return None if uid is None else self._keys.get(uid)
 
     def key_of(self, uid: str) -> Key | None:
         return self._keys.get(uid)
@@ -118,6 +127,7 @@ class JobCache:
         """``workload_deleted`` is called with the last known version of each Workload that is gone."""
         self._workload_deleted: Final = workload_deleted
         self._kinds: Final = {(each.kind.group, each.kind.kind): qualified_plural(each.resource) for each in kinds}
+        self._merging: Final = {qualified_plural(each.resource) for each in kinds if each.merged_children}
         resources = (*(each.resource for each in kinds), WORKLOADS)
         self._latest: Final = {resource: MutationCache[tuple[str, str]]() for resource in resources}
         self._owned: Final[dict[Key, dict[str, None]]] = {}  # the names of the Workloads of each job
@@ -140,7 +150,8 @@ class JobCache:
             return []
         if resource != WORKLOADS:
             key = qualified_plural(resource), namespace, name
-            return [key, *self.owner_index.put(key, obj)]
+            affected = [key, *self.owner_index.put(key, obj)]
+            return [*affected, *self._owner_of_merged_child(key)]
         before, owner = self._owner(known), self._owner(obj)
         if known is not None and known["metadata"]["uid"] != metadata["uid"]:
             self._workload_deleted(known)
@@ -180,6 +191,18 @@ class JobCache:
             if (controller_of(each) or {}).get("uid") == uid and not _admitted_and_finished(each)[1]
         ]
         return own[-1] if own else None
+
+    def child_jobs(self, job: Object) -> list[Object]:
+        """The batch/v1 Jobs whose controller is this job."""
+        plural = qualified_plural(JOBS)
+        keys = [key for key in self.owner_index.children(job["metadata"]["uid"]) if key[0] == plural]
+        found = (self.get(JOBS, key[1], key[2]) for key in keys)
+        return [each for each in found if each is not None]
+
+    def _owner_of_merged_child(self, key: Key) -> list[Key]:
+        """The job that waits until this child is suspended (``child_restores.py``), if there may be one."""
+        owner = self.owner_index.controller_key(key) if key[0] == qualified_plural(JOBS) else None
+        return [owner] if owner is not None and owner[0] in self._merging else []
 
     def _affected_keys(self, workload: Object, before: Object | None, owner: Key | None) -> list[Key]:
         metadata = workload["metadata"]

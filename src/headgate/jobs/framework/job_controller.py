@@ -83,9 +83,10 @@ class ManagedJobController(Controller):
         self._metrics: Final = metrics or JobMetrics()
         self._features: Final = features
         self._settings: Final = settings
-        resources = [each.resource for each in settings.kinds]
+        managed = [each for each in settings.kinds if each.gate is None]  # of the others the pods are managed
+        resources = [each.resource for each in managed]
         unmanaged = (each for each in BUILTIN_KINDS if each.resource not in resources)  # their Workloads are finished
-        self._kinds: Final = {qualified_plural(each.resource): each for each in (*settings.kinds, *unmanaged)}
+        self._kinds: Final = {qualified_plural(each.resource): each for each in (*managed, *unmanaged)}
         known = {kind: each for kind, each in known_ancestors(settings.kinds).items() if each in resources}
         self._cache: Final = JobCache(tuple(self._kinds.values()), self._workload_deleted)
         self._references: Final = FlavorsAndPriorities()
@@ -422,6 +423,7 @@ class ManagedJobController(Controller):
             self._open_starts.is_open,
             self._lost_holds,
             lambda workload: self._restores.may_restore(workload, now_s),
+            self._cache.child_jobs,
         )
 
 

@@ -16,6 +16,7 @@ import msgspec
 from headgate.controllers.framework.effects import Create
 from headgate.jobs.framework import job_writes
 from headgate.jobs.framework.activation_labels import keep_deactivation, plan_activation, requested_label
+from headgate.jobs.framework.child_restores import plan_child_restore
 from headgate.jobs.framework.job_writes import PassedOnLabel, PlannedWrite
 from headgate.jobs.framework.management import NOT_FOUND, ManagedChild, ManagementScope, UnknownAncestor
 from headgate.jobs.framework.pod_set_info import StartConflict, start_patch
@@ -76,7 +77,8 @@ class JobPlanContext(msgspec.Struct, frozen=True):
     ``honours_activation``: whether the feature gate ActivationLabels is on. ``passed_on``: by the uid of a job, the
     label that was passed on to its Workload last. ``has_open_start``: whether a start of this version of the job was
     sent and its outcome is unknown, so that the job may run. ``lost_holds``: the uids of jobs whose Workload was
-    deactivated by a label and is gone. ``may_restore``: whether the finalizer may be added to this Workload now."""
+    deactivated by a label and is gone. ``may_restore``: whether the finalizer may be added to this Workload now.
+    ``child_jobs`` returns the batch/v1 Jobs whose controller is a job."""
 
     flavors: Mapping[str, ResourceFlavor]
     classes: PriorityClasses
@@ -90,6 +92,7 @@ class JobPlanContext(msgspec.Struct, frozen=True):
     has_open_start: Callable[[Object], bool] = lambda job: False
     lost_holds: Container[str] = frozenset()
     may_restore: Callable[[Object], bool] = lambda workload: True
+    child_jobs: Callable[[Object], Sequence[Object]] = lambda job: ()
 
 
 class JobPlanInput(msgspec.Struct, frozen=True):
@@ -426,6 +429,14 @@ def _stop_evicted_job(state: JobPlanInput) -> JobPlanStep:
     )
 
 
+def _restore_children(state: JobPlanInput) -> JobPlanStep:
+    """Removes what an earlier admission has added to child Jobs, before the job is started again."""
+    if not is_suspended(state.kind, state.job):
+        return None
+    planned = plan_child_restore(state.kind, state.job, state.context.child_jobs(state.job))
+    return _STOP_PLANNING if planned is not None and planned.write is None else planned
+
+
 def _start_or_stop_job(state: JobPlanInput) -> JobPlanStep:
     """Starts the job if its Workload is admitted, and stops it otherwise."""
     workload, job = state.workload, state.job
@@ -471,6 +482,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     _update_workload,
     _report_reclaimable_pods,
     _set_pods_ready,
+    _restore_children,
     _start_or_stop_job,
 )
 _RULES_WITHOUT_QUEUE: Final[tuple[Rule, ...]] = (_leave_released_job, _set_default_queue)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from headgate.jobs.kinds.batch_job import BUILTIN_KINDS
 from headgate.jobs.kinds.clauses import JobPredicate, any_of, holds, outcome_of
 from headgate.jobs.kinds.job_fields import Object, Path, value_at
-from headgate.jobs.kinds.job_kind import HoldField, JobKind
+from headgate.jobs.kinds.job_kind import HoldField, JobKind, PodGating
 from headgate.jobs.kinds.kind_reader import KindReader
 from headgate.jobs.kinds.number_expressions import ONE, ElementScope, NumberExpression, natural
 from headgate.jobs.kinds.pod_set_rows import MAX_POD_SETS, PodSetRow, pod_sets_from, reclaimable_from
@@ -28,6 +28,7 @@ KIND_FIELDS: Final = (
     "plural",
     "suspend",
     "pause",
+    "gate",
     "podSets",
     "active",
     "ready",
@@ -39,12 +40,16 @@ KIND_FIELDS: Final = (
     "refuse",
     "ignore",
     "managedLabels",
+    "mergedChildren",
 )
 _POD_SET_FIELDS: Final = ("name", "template", "replicas", "minReplicas", "done", "each", "nameFrom", "order", "when")
 _PAUSE_FIELDS: Final = ("path", "held", "started")
+_GATE_FIELDS: Final = ("group", "size")
 _REFUSE_FIELDS: Final = ("when", "field", "message", "absent")
 _OTHER_INTEGRATIONS: Final = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet")})
 """Kinds that Headgate supports through their pods, so that they cannot be job kinds."""
+_NOT_WITH_GATE: Final = ("suspend", "pause", "ready", "succeeded", "failed", "message", "priorityClass")
+_POD_SET_FIELDS_NOT_WITH_GATE: Final = ("each", "replicas", "minReplicas", "done")
 _ANY_KEY: Final = "*"
 
 
@@ -77,7 +82,7 @@ def _kind(reader: KindReader, value: Any, path: str) -> JobKind | None:
     plural = reader.text(wire, "plural", path, "such as trainingruns, as its API path has it")
     if plural and is_dns1035_label(plural):
         reader.add_invalid(f"{path}.plural", plural, "must be lower case letters and digits, such as trainingruns")
-    hold = _hold(reader, wire, path)
+    hold, gate = _hold(reader, wire, path), _gate(reader, wire, path)
     rows = _rows(reader, wire, path)
     _check_overlaps(reader, hold.path, rows, path)
     active = reader.clauses(wire, "active", path, is_required=True)
@@ -85,12 +90,13 @@ def _kind(reader: KindReader, value: Any, path: str) -> JobKind | None:
     never_ends = wire.get("neverEnds", False)
     if not isinstance(never_ends, bool):
         reader.add_invalid(f"{path}.neverEnds", never_ends, "must be true or false")
-    succeeded = reader.clauses(wire, "succeeded", path, is_required=never_ends is not True)
+    succeeded = reader.clauses(wire, "succeeded", path, is_required=never_ends is not True and gate is None)
     failed = reader.clauses(wire, "failed", path)
     message, priority_class = (reader.path(wire, field, path) for field in ("message", "priorityClass"))
     refuse = _refusals(reader, wire, path)
     ignore = reader.clauses(wire, "ignore", path)
     labels = reader.texts(wire, "managedLabels", path)
+    merged = reader.text(wire, "mergedChildren", path, "such as example.com") if "mergedChildren" in wire else ""
     if reader.problems:
         return None
     pod_sets = pod_sets_from(rows)
@@ -108,11 +114,15 @@ def _kind(reader: KindReader, value: Any, path: str) -> JobKind | None:
         priority_class=priority_class,
         refusals=refuse,
         is_ignored=any_of(ignore),
+        gate=gate,
+        merged_children=merged,
     )
 
 
 def _hold(reader: KindReader, wire: Object, path: str) -> HoldField:
     """The field that keeps an object from running: ``suspend``, or ``pause`` with the values that it has then."""
+    if "gate" in wire:
+        return HoldField(())
     if "pause" not in wire:
         return HoldField(reader.written_path(wire, "suspend", path, is_required=True))
     if "suspend" in wire:
@@ -131,6 +141,24 @@ def _hold(reader: KindReader, wire: Object, path: str) -> HoldField:
     if held is not None and type(held) is type(started) and held == started:
         reader.add_invalid(f"{source}.started", started, "must differ from held")
     return HoldField(found, True if held is None else held, started)
+
+
+def _gate(reader: KindReader, wire: Object, path: str) -> PodGating | None:
+    """How the pods wait, if no field of the job holds it."""
+    if "gate" not in wire:
+        return None
+    source = f"{path}.gate"
+    unused = [f"{path}.{name}" for name in _NOT_WITH_GATE if name in wire]
+    for index, each in enumerate(found if isinstance(found := wire.get("podSets"), list) else ()):
+        fields = [name for name in _POD_SET_FIELDS_NOT_WITH_GATE if isinstance(each, dict) and name in each]
+        unused += [f"{path}.podSets[{index}].{name}" for name in fields]
+    reader.problems += [forbidden(each, "does not go with gate: the pods themselves are counted") for each in unused]
+    gate = reader.object(wire["gate"], source, _GATE_FIELDS, "must be a map of group and size, or {}")
+    group, size = reader.texts(gate, "group", source), reader.number(gate, "size", source)
+    if bool(group) != (size is not None):
+        reader.problems.append(required(f"{source}.{'size' if group else 'group'}", "group and size go together"))
+    number = size or ONE
+    return PodGating(group, lambda job: natural(number, ElementScope(job, job), 1), wire.get("neverEnds") is True)
 
 
 def _rows(reader: KindReader, wire: Object, path: str) -> tuple[PodSetRow, ...]:

@@ -45,6 +45,8 @@ _JOB_SET: Final[Object] = {
     },
     "succeeded": {"condition": "Completed"},
     "failed": {"condition": "Failed"},
+    # Child Jobs would keep the node selectors of an earlier flavor.
+    "mergedChildren": "jobset.sigs.k8s.io",
 }
 
 _CLUSTER_OF_JOB: Final[Path] = ("spec", "rayClusterSpec")
@@ -177,6 +179,32 @@ _TRAINING_JOBS: Final = (
 )
 
 
+_LEADER_WORKER_SET: Final[Object] = {
+    "apiVersion": "leaderworkerset.x-k8s.io/v1",
+    "kind": "LeaderWorkerSet",
+    "plural": "leaderworkersets",
+    # A leader gets its group's label from the webhook of LeaderWorkerSet, which may be called after that of Headgate.
+    # Its index in the StatefulSet of leaders is the same number.
+    "gate": {
+        "group": ["leaderworkerset.sigs.k8s.io/group-index", "apps.kubernetes.io/pod-index"],
+        "size": {"path": "spec.leaderWorkerTemplate.size", "default": 1},
+    },
+    "podSets": [
+        {"name": "leader", "template": "spec.leaderWorkerTemplate.leaderTemplate"},
+        {"name": "worker", "template": "spec.leaderWorkerTemplate.workerTemplate"},
+    ],
+    "active": "status.readyReplicas",
+    "neverEnds": True,
+    "refuse": [
+        {
+            "when": {"path": "spec.startupPolicy", "in": ["LeaderReady"]},
+            "field": "spec.startupPolicy",
+            "message": "a group in a queue is admitted when all its pods exist: use LeaderCreated",
+        },
+    ],
+}
+
+
 def _read(*rows: Object) -> tuple[JobKind, ...]:
     read: Any = parse_kinds({"kinds": list(rows)})
     if not isinstance(read, tuple):
@@ -196,7 +224,7 @@ def _framework_kinds() -> tuple[JobKind, ...]:
     job_set, ray_job, ray_cluster = _read(_JOB_SET, _RAY_JOB, _RAY_CLUSTER)
     ray_job = _with_ray(ray_job, _CLUSTER_OF_JOB)
     ray_job = msgspec.structs.replace(ray_job, pod_sets=with_submitter(ray_job.pod_sets))
-    return job_set, ray_job, _with_ray(ray_cluster, _CLUSTER), *_read(*_TRAINING_JOBS)
+    return job_set, ray_job, _with_ray(ray_cluster, _CLUSTER), *_read(*_TRAINING_JOBS, _LEADER_WORKER_SET)
 
 
 FRAMEWORK_KINDS: Final = _framework_kinds()

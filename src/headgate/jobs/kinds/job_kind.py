@@ -69,6 +69,16 @@ class HoldField(msgspec.Struct, frozen=True):
     started: str | int | bool | None = False
 
 
+class PodGating(msgspec.Struct, frozen=True):
+    """How the pods of a kind without a field that suspends it wait: each pod has a gate when it is created. ``group``:
+    the labels of a pod of which the first one that it has names its group in the job; empty if each pod waits alone.
+    ``size`` returns the number of pods in each group of a job. ``is_serving``: a group never ends by itself."""
+
+    group: tuple[str, ...]
+    size: Callable[[Object], int]
+    is_serving: bool
+
+
 class JobKind(msgspec.Struct, frozen=True):
     """``integration``: its name in Kueue's configuration. ``hold``: the field that suspends the job. ``pod_sets``
     returns the pod sets of a job. ``managed_labels``: template labels that the
@@ -95,6 +105,11 @@ class JobKind(msgspec.Struct, frozen=True):
     """The field with the name of the PriorityClass, before those of the templates; empty if none."""
     refusals: Callable[[Object], FieldErrors] = _no_refusals
     is_ignored: Callable[[Object], bool] = _is_never_ignored
+    merged_children: str = ""
+    """The domain of the keys that the controller of the kind adds to its child Jobs, if it merges templates into Jobs
+    that exist already (``framework/child_restores.py``); otherwise empty."""
+    gate: PodGating | None = None
+    """If it is set, the pods wait and not the job: ``jobs/pods/`` handles them, and ``hold`` is empty."""
 
 
 def kubectl_names(kind: JobKind) -> tuple[str, ...]:

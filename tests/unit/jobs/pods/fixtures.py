@@ -6,10 +6,13 @@ Pods come in as admission would leave them: with their label, their finalizer an
 from __future__ import annotations
 
 import contextlib
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from embedded import Embedded
 from headgate.admission.settings import AdmissionSettings
-from headgate.controllers.framework.reconcile import ReconcileSteps, RequeueAfter
+from headgate.controllers.framework.reconcile import Controller, ReconcileSteps, RequeueAfter
 from headgate.controllers.garbage_collector.controller import GarbageCollector
 from headgate.controllers.ownership.pods import seconds
 from headgate.jobs.metrics import JobMetrics
@@ -53,11 +56,14 @@ def a_world(
     others: Any = (),
     admission: AdmissionSettings | None = None,
     decided: Decided = ignore_decision,
+    crds: Sequence[Wire] = (),
+    more: Sequence[Callable[[Embedded], Controller]] = (),
     **spec: Any,
 ) -> CrashingWorld:
+    """``more``: controllers that write straight to the server."""
     features = features or FeatureGates()
     flavor = a_flavor(labels={"disk": "ssd"}, tolerations=[{"key": "spot", "operator": "Exists"}])
-    server = server_with_queue(cpu, flavor, spec, features, admission)
+    server = server_with_queue(cpu, flavor, spec, features, admission, crds)
     metrics = JobMetrics()
 
     def manage_pods() -> ManagedPodController:
@@ -71,7 +77,8 @@ def a_world(
         *others,
         GarbageCollector,
         lambda: kubelet(server),
-        kinds=COLLECTED,
+        *(functools.partial(make, server) for make in more),
+        kinds=(*COLLECTED, *(each["spec"]["names"]["plural"] for each in crds)),
         server=server,
     )
     world.advance(1)
