@@ -92,10 +92,12 @@ def _is_waiting(kind: JobKind, job: Object) -> bool:
 def _find_refusals(kind: JobKind, request: AdmissionRequest, settings: AdmissionSettings) -> FieldErrors:
     """What a job that waits in a queue must not contain, except for what it contains already. Its status is not
     checked: a user cannot change it."""
-    if kind.is_ignored(request.obj) or not (queue_of(request.obj) or settings.jobs.manages_all):
+    manages_all = settings.jobs.manages_all
+    if kind.is_ignored(request.obj) or not (queue_of(request.obj) or manages_all):
         return []
     found = [each for each in kind.refusals(request.obj) if not each.path.startswith("status.")]
-    known = {str(each) for each in kind.refusals(request.old)} if queue_of(request.old) else set[str]()
+    was_managed = request.operation != "CREATE" and (queue_of(request.old) or manages_all)
+    known = {str(each) for each in kind.refusals(request.old)} if was_managed else set[str]()
     return [each for each in found if str(each) not in known]
 
 

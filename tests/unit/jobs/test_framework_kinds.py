@@ -406,7 +406,7 @@ def test_a_ray_job_that_no_webhook_rejected_gets_no_workload_and_an_event(spec: 
     assert [each.message for each in world.emitted if each.reason == "ErrWorkloadCompose"] == [message]
 
 
-def test_an_update_may_keep_what_is_already_wrong() -> None:
+def test_an_object_that_cannot_be_queued_cannot_name_a_queue_later() -> None:
     world = a_kind_world("RayCluster")
     body = an_object("a", "RayCluster", queue="")
     body["spec"]["enableInTreeAutoscaling"] = True

@@ -35,6 +35,21 @@ def test_every_example_file_is_read(file: str) -> None:
     assert isinstance(read_kinds((EXAMPLES / file).read_bytes()), tuple)
 
 
+def test_the_example_of_a_ray_service_reads_its_cluster_and_both_of_its_statuses() -> None:
+    found = read_kinds((EXAMPLES / "ray-service.yaml").read_bytes())
+    assert isinstance(found, tuple)
+    group = {"groupName": "Gpu", "replicas": 2, "numOfHosts": 3, "template": a_template()}
+    cluster = {"headGroupSpec": {"template": a_template()}, "workerGroupSpecs": [group]}
+    job: Wire = {"spec": {"rayClusterConfig": cluster}}
+    assert [(each.name, each.count) for each in found[0].pod_sets(job).found] == [("head", 1), ("gpu", 6)]
+    assert not found[0].is_active(job)
+    pending = {"rayClusterName": "c", "rayClusterStatus": {}}
+    assert found[0].is_active({**job, "status": {"pendingServiceStatus": pending}})
+    suspended = {"rayClusterName": "c", "rayClusterStatus": {"state": "suspended"}}
+    assert not found[0].is_active({**job, "status": {"activeServiceStatus": suspended}})
+    assert found[0].outcome({**job, "status": {"serviceStatus": "Running"}}) is None
+
+
 # -- numbers -------------------------------------------------------------------------------------------------------
 
 
