@@ -3,6 +3,7 @@ leave it byte for byte as it was."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -11,15 +12,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.admission.admission_review import AdmissionRequest
+from headgate.admission.gated_kinds import mark_templates
+from headgate.admission.settings import AdmissionSettings
 from headgate.jobs.framework.job_writes import start, stop
 from headgate.jobs.framework.pod_set_info import start_patch
 from headgate.jobs.framework.workload import PriorityClasses, new_workload
 from headgate.jobs.kinds.batch_job import JOB
 from headgate.jobs.kinds.job_kind import JobKind
+from headgate.jobs.settings import JobSettings
 from headgate.quota.api.resource_flavor import ResourceFlavor
+from unit.admission.fake_cluster_view import FakeClusterView
 from unit.jobs.operators import encoded, kind_of
 
 Object = dict[str, Any]
+GATED = kind_of("LeaderWorkerSet")
 FLAVORS = {
     "plain": ResourceFlavor("plain"),
     "spot": ResourceFlavor("spot", {"pool": "spot", "disk": "ssd"}, (), ({"key": "spot", "operator": "Exists"},)),
@@ -248,4 +255,76 @@ def written(obj: Object, planned: Any) -> Object:
     if not changed["metadata"].get("annotations"):
         changed["metadata"].pop("annotations", None)
     found: Object = changed
+    return found
+
+
+# -- kinds whose pods have gates -----------------------------------------------------------------------------------
+
+
+@st.composite
+def leader_worker_sets(draw: st.DrawFn) -> Object:
+    leader = {"leaderTemplate": draw(drawn_templates())} if draw(st.booleans()) else {}
+    group = {"size": draw(st.integers(1, 4)), "workerTemplate": draw(drawn_templates()), **leader}
+    return {"replicas": draw(st.integers(0, 3)), "leaderWorkerTemplate": group}
+
+
+def marked(obj: Object, old: Object | None = None) -> Object:
+    """The object as admission leaves it."""
+    jobs = JobSettings(kinds=(GATED,))
+    rules = AdmissionSettings(frozenset(), suspends_jobs=True, jobs=jobs)
+    operation = "CREATE" if old is None else "UPDATE"
+    request = AdmissionRequest(operation, "leaderworkersets", "ns", "a", obj=obj, old=old or {})
+    found: Object = json.loads(json.dumps(obj))
+    for each in mark_templates(GATED, request, rules, FakeClusterView()).patch:
+        assert each["op"] == "add"
+        *parents, last = (step.replace("~1", "/").replace("~0", "~") for step in each["path"].split("/")[1:])
+        place: Any = found
+        for step in parents:
+            place = place[step]
+        place[last] = each["value"]
+    return found
+
+
+def unmarked(template: Object) -> Object:
+    """The template without the keys of admission, and without maps that are empty then."""
+    metadata = {
+        field: kept
+        for field, values in (template.get("metadata") or {}).items()
+        if (kept := values if isinstance(values, str) else {k: v for k, v in values.items() if "/" not in k})
+    }
+    return {"spec": template["spec"], **({"metadata": metadata} if metadata else {})}
+
+
+@given(spec=leader_worker_sets(), other=leader_worker_sets())
+def test_marks_add_nothing_the_second_time_and_change_with_the_templates_only(spec: Object, other: Object) -> None:
+    def an_object_of(spec: Object) -> Object:
+        labels = {"kueue.x-k8s.io/queue-name": "lq"}
+        return {"apiVersion": "leaderworkerset.x-k8s.io/v1", "metadata": {"name": "a", "labels": labels}, "spec": spec}
+
+    obj = an_object_of(spec)
+    once = marked(obj)
+    assert marked(once, once) == once
+    group, after = spec["leaderWorkerTemplate"], once["spec"]["leaderWorkerTemplate"]
+    names = [name for name in ("leaderTemplate", "workerTemplate") if name in group]
+    assert {name: unmarked(after[name]) for name in names} == {name: unmarked(group[name]) for name in names}
+    prefixes = {prefix_of(after[name]) for name in names}
+    assert len(prefixes) == 1
+    changed = marked(an_object_of(other))["spec"]["leaderWorkerTemplate"]
+    is_same = shape_of(group) == shape_of(other["leaderWorkerTemplate"])
+    assert ({prefix_of(changed["workerTemplate"])} == prefixes) is is_same
+
+
+def shape_of(group: Object) -> Object:
+    return {name: value if name == "size" else shape_of_template(value) for name, value in group.items()}
+
+
+def shape_of_template(template: Object) -> Object:
+    """The spec, the labels and the annotations: empty maps and the name do not count."""
+    found = unmarked(template)
+    found.get("metadata", {}).pop("name", None)
+    return {key: value for key, value in found.items() if value}
+
+
+def prefix_of(template: Object) -> str:
+    found: str = template["metadata"]["annotations"]["headgate.dev/pod-group-prefix"]
     return found
