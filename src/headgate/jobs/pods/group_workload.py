@@ -57,11 +57,10 @@ def pod_sets(unit: PodUnit) -> list[Object]:
     """The pod sets of a unit for which ``find_workload_problem`` finds no problem and which has no excess pods."""
     if not unit.is_group:
         return [_pod_set(unit.members[0], 1)]
-    total = unit.representative.total
+    total, roles = unit.representative.total, by_role(unit.counted_pods)
     if unit.has_fast_admission and isinstance(total, int):
-        return [_pod_set(unit.representative, total)]
-    roles = by_role(unit.counted_pods)
-    return [_pod_set(roles[role][0], len(roles[role])) for role in sorted(roles)]
+        return [_pod_set(_template_of(roles.get(unit.representative.role, unit.members)), total)]
+    return [_pod_set(_template_of(roles[role]), len(roles[role])) for role in sorted(roles)]
 
 
 def priority_of(unit: PodUnit, classes: PriorityClasses) -> Object | str:
@@ -109,6 +108,11 @@ def admission_gates_of_members(members: Sequence[ManagedPod]) -> str:
     """The admission gates of all members, separated by commas. A gate on one pod delays the admission of the group."""
     found = {gate.strip() for each in members for gate in admission_gates_of(each.pod).split(",")}
     return ",".join(sorted(found - {""}))
+
+
+def _template_of(members: Sequence[ManagedPod]) -> ManagedPod:
+    """The first pod that waits: the template of one that runs has the node selectors of its flavor."""
+    return next((each for each in members if each.is_waiting), members[0])
 
 
 def _pod_set(member: ManagedPod, count: int) -> Object:

@@ -43,19 +43,24 @@ from headgate.quota.kinds.names import WORKLOADS
 
 def leave_released_pods(state: PodPlanInput) -> PodPlanStep:
     """Does not delete pods that run because an uninstallation released them, or because no webhook was registered when
-    they were created. The other pods of their group wait with them. When the pods have ended, or their Workload is
-    admitted, the later rules apply; pods that wait, or have an admission, lose the mark of the uninstallation."""
+    they were created, and creates no Workload for them alone. When a pod of their group waits for quota, the later
+    rules create a Workload for the whole group, and leave these pods alone until it is admitted. Pods that wait, or
+    have an admission, lose the mark of the uninstallation."""
     workload, unit = state.workload, state.unit
     may_run = workload is not None and is_admitted(workload)
     writes = pod_writes.remove_release_marks([each for each in unit.members if may_run or each.is_waiting])
-    left = [each for each in unit.members if each.may_run_unadmitted]
-    if writes or may_run or not left:
+    left = state.unadmitted_pods
+    if writes or not left:
         return writes or None
     if workload is not None and is_terminating(workload) and has_finalizer(workload):
         return (job_writes.remove_finalizer(workload),)
+    is_over = workload is not None and (is_terminating(workload) or state.workload_has(names.FINISHED))
+    if any(each.is_waiting for each in unit.members) and not is_over:
+        return None
     why = BY_UNINSTALL if left[0].is_released else WITHOUT_WEBHOOK
     subject = f"pod {left[0].name} of its group: " if unit.is_group else ""
-    quota = "its Workload is admitted" if workload is not None else "it ends"
+    ends = "it ends, or a new pod of its group is admitted" if unit.is_group else "it ends"
+    quota = "its Workload is admitted" if workload is not None else ends
     text = f"{subject}{why}; no quota is counted for it until {quota}; to queue it, create it again"
     return JobBlocked(RUNS_WITHOUT_ADMISSION, text, is_warning=False)
 
@@ -93,7 +98,8 @@ def finish_workload(state: PodPlanInput) -> PodPlanStep:
     if workload is None:
         return pod_writes.remove_finalizers(unit.members) or STOP_PLANNING
     if unit.is_group and outcome.succeeded:
-        removed = pod_writes.delete_excess(unneeded_pods(unit))
+        left = {each.uid for each in state.unadmitted_pods}
+        removed = pod_writes.delete_excess([each for each in unneeded_pods(unit) if each.uid not in left])
         if removed:
             return removed
     key = f"{workload['metadata']['namespace']}/{workload['metadata']['name']}"
@@ -142,7 +148,7 @@ def hold_gated_pods(state: PodPlanInput) -> PodPlanStep:
     if state.workload is not None:
         return (pod_writes.delete_workload(state.workload),)
     listed = ", ".join(sorted(set(gates)))
-    running = [each for each in state.unit.members if each.is_running]
+    running = state.running_pods
     if running:
         return ConfirmNoWorkload(pod_writes.stop(running, "NotAdmitted", f"Gated by {listed}", state.context.now_s))
     finalizers = pod_writes.remove_finalizers(
@@ -154,11 +160,12 @@ def hold_gated_pods(state: PodPlanInput) -> PodPlanStep:
 
 
 def create_workload(state: PodPlanInput) -> PodPlanStep:
-    """If there is no Workload, stops the running pods, and creates a Workload for the gated ones."""
+    """If there is no Workload, stops the running pods, and creates a Workload for the gated ones. Pods of a group that
+    are left alone (:func:`leave_released_pods`) are part of it: they use quota when it is admitted."""
     if state.workload is not None:
         return None
     unit, context = state.unit, state.context
-    running = [each for each in unit.members if each.is_running]
+    running = state.running_pods
     if running:
         return ConfirmNoWorkload(pod_writes.stop(running, "NoMatchingWorkload", "No matching Workload", context.now_s))
     finalizers = pod_writes.remove_finalizers(
@@ -168,15 +175,16 @@ def create_workload(state: PodPlanInput) -> PodPlanStep:
         return finalizers
     if unit.is_terminating:
         return STOP_PLANNING
-    active, until_s = quota_in_use((each.pod for each in unit.members), context.quota_release, context.now_s)
+    active, until_s = quota_in_use((each.pod for each in state.quota_pods), context.quota_release, context.now_s)
     if active:
         return STOP_PLANNING if until_s is None else WaitUntil(until_s)
     problem = group_workload.find_workload_problem(unit)
     if problem:
         return JobBlocked("ErrWorkloadCompose", problem)
     if unit.is_group and isinstance(unit.representative.total, int):
-        excess_pods = pods_beyond_count(unit.counted_pods, unit.representative.total)
-        if excess_pods:
+        left = {each.uid for each in state.unadmitted_pods}
+        beyond = pods_beyond_count(unit.counted_pods, unit.representative.total)
+        if excess_pods := [each for each in beyond if each.uid not in left]:
             return pod_writes.delete_excess(excess_pods)
     gates = group_workload.admission_gates_of_members(unit.counted_pods) if context.honours_admission_gates else ""
     created = group_workload.new_workload(unit, context.classes, gates)
@@ -211,7 +219,7 @@ def stop_evicted_pods(state: PodPlanInput) -> PodPlanStep:
     workload, eviction, context = state.workload, state.eviction, state.context
     if workload is None or eviction is None:
         return None
-    running = [each for each in state.unit.members if each.is_running]
+    running = state.running_pods
     if running:
         reason, message = f"WorkloadEvictedDueTo{eviction.get('reason', '')}", str(eviction.get("message") or "")
         return pod_writes.stop(running, reason, message, context.now_s)
@@ -234,7 +242,7 @@ def _release_quota(state: PodPlanInput, workload: Object, eviction: Object | Non
     """Releases the quota if no pod uses it any more; otherwise waits until the last pod stops using it."""
     if not state.workload_has(names.QUOTA_RESERVED):
         return None
-    pods = (each.pod for each in state.unit.members)
+    pods = (each.pod for each in state.quota_pods)
     active, until_s = quota_in_use(pods, state.context.quota_release, state.context.now_s)
     if active:
         return None if until_s is None else WaitUntil(until_s)

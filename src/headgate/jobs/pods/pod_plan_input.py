@@ -7,10 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.jobs.framework.job_plan import JobBlocked, has_condition
+from headgate.jobs.framework.job_plan import JobBlocked, has_condition, is_admitted
 from headgate.jobs.framework.job_writes import PlannedWrite
 from headgate.jobs.framework.management import UnknownAncestor
 from headgate.jobs.framework.workload import PriorityClasses
+from headgate.jobs.pods.managed_pod import ManagedPod
 from headgate.jobs.pods.pod_unit import PodUnit
 from headgate.jobs.settings import Release
 from headgate.kube import conditions
@@ -50,6 +51,25 @@ class PodPlanInput(msgspec.Struct, frozen=True):
     def workload_has(self, condition: str) -> bool:
         """Whether there is a Workload with this condition."""
         return self.workload is not None and has_condition(self.workload, condition)
+
+    @property
+    def unadmitted_pods(self) -> list[ManagedPod]:
+        """The pods that run without an admission and are left alone (``ManagedPod.may_run_unadmitted``); none if the
+        Workload is admitted: then every pod of the unit has quota."""
+        if self.workload is not None and is_admitted(self.workload):
+            return []
+        return [each for each in self.unit.members if each.may_run_unadmitted]
+
+    @property
+    def quota_pods(self) -> list[ManagedPod]:
+        """The pods that have quota, or wait for it: all except ``unadmitted_pods``."""
+        left = {each.uid for each in self.unadmitted_pods}
+        return [each for each in self.unit.members if each.uid not in left]
+
+    @property
+    def running_pods(self) -> list[ManagedPod]:
+        """The pods to stop if they may not run: those that run, except ``unadmitted_pods``."""
+        return [each for each in self.quota_pods if each.is_running]
 
     @property
     def eviction(self) -> Object | None:

@@ -36,8 +36,8 @@ def remove_excess_pods(state: PodPlanInput) -> PodPlanStep:
         return None
     unit, pod_set_counts = state.unit, pod_set_counts_of(state.workload)
     if unit.is_group:
-        excess_pods = excess_pods_of(unit, pod_set_counts)
-        if excess_pods:
+        left = {each.uid for each in state.unadmitted_pods}
+        if excess_pods := [each for each in excess_pods_of(unit, pod_set_counts) if each.uid not in left]:
             return pod_writes.delete_excess(excess_pods)
     return pod_writes.remove_finalizers(_pods_that_need_no_finalizer(unit, pod_set_counts)) or None
 

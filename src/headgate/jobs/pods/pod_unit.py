@@ -142,10 +142,13 @@ def unneeded_pods(unit: PodUnit) -> list[ManagedPod]:
 
 def pods_beyond_count(members: Iterable[ManagedPod], pod_set_count: int) -> list[ManagedPod]:
     """The pods beyond the count. Pods without Headgate's finalizer are chosen first, because their deletion may have
-    begun; then gated pods; then the youngest."""
-    return sorted(members, key=lambda each: (not each.has_finalizer, each.is_gated, each.created, each.name))[
-        pod_set_count:
-    ]
+    begun; then gated pods; then the youngest. Pods that run without an admission have no finalizer and are kept."""
+
+    def order(each: ManagedPod) -> tuple[bool, bool, str, str]:
+        is_kept = each.has_finalizer or each.may_run_unadmitted
+        return not is_kept, each.is_gated, each.created, each.name
+
+    return sorted(members, key=order)[pod_set_count:]
 
 
 def pods_of_unknown_role(unit: PodUnit, pod_set_counts: Mapping[str, int]) -> list[ManagedPod]:

@@ -25,7 +25,7 @@ def ungate(state: PodPlanInput) -> PodPlanStep:
     """Removes the gates of waiting pods for which their pod set has a free place."""
     workload, unit, context = state.workload, state.unit, state.context
     if workload is None or not state.workload_has(names.ADMITTED):
-        running = [each for each in unit.members if each.is_running]
+        running = state.running_pods
         text = "Not admitted by cluster queue"
         return pod_writes.stop(running, "NotAdmitted", text, context.now_s) if running else None
     if state.workload_has(names.EVICTED):

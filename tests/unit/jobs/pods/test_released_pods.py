@@ -113,16 +113,79 @@ def test_a_pod_of_a_template_that_no_webhook_saw_is_not_deleted() -> None:
     assert (explained.state, explained.summary) == ("released", event.message.partition(";")[0])
 
 
-def test_a_group_waits_for_its_released_pods_and_goes_on_when_they_have_ended() -> None:
+def test_a_new_pod_of_a_released_group_gets_quota_while_the_others_run() -> None:
+    """The Workload is gone. A new one is created for the whole group, and counts the released pods, too."""
     world = a_world(cpu=2)
     add_group(world, "g", 2)
     world.advance(2)
     uninstall(world, deletes_data=True)
     world.advance(5)
+    uids = {name: pod["metadata"]["uid"] for name, pod in pods(world).items()}
     end(world, "g-0", "Failed")
     add(world, "g-2", group="g", total=2)
     world.advance(5)
+    assert started(world) == ["g-0", "g-1", "g-2"]
+    assert pods(world)["g-1"]["metadata"]["uid"] == uids["g-1"], "it has not been replaced"
+    (workload,) = world.server.get(WORKLOADS).body["items"]
+    assert [each["count"] for each in workload["spec"]["podSets"]] == [2]
+    assert not is_released(pods(world)["g-1"]), "it uses quota from now on"
+    add(world, "other")
+    world.advance(5)
+    assert is_gated(pods(world)["other"]), "the group uses the whole queue"
+
+
+@pytest.mark.parametrize("deletes_data", [False, True])
+def test_a_replaced_pod_of_a_serving_group_gets_quota_while_the_other_replica_runs(deletes_data: bool) -> None:
+    """As after `kubectl rollout restart` of a StatefulSet, which replaces one replica after the other."""
+    serving = {f"{K}/pod-group-serving": "true", f"{K}/pod-group-fast-admission": "true"}
+    world = a_world(cpu=2)
+    add_group(world, "web", 2, annotations=serving)
+    world.advance(2)
+    assert started(world) == ["web-0", "web-1"]
+    uninstall(world, deletes_data=deletes_data)
+    world.advance(5)
+    for name in ("web-1", "web-0"):
+        delete(world, name)
+        world.advance(70)
+        add(world, name, group="web", total=2, annotations=serving)
+        world.advance(5)
+        assert started(world) == ["web-0", "web-1"]
+    (workload,) = world.server.get(WORKLOADS).body["items"]
+    (pod_set,) = workload["spec"]["podSets"]
+    assert pod_set["count"] == 2
+    assert "nodeSelector" not in pod_set["template"]["spec"], (
+        "that of a running pod has the node selector of its flavor"
+    )
+
+
+def test_the_last_pod_of_a_group_that_was_incomplete_at_the_release_gets_quota() -> None:
+    world = a_world(cpu=2)
+    add(world, "g-0", group="g", total=2)
+    world.advance(2)
+    uninstall(world)
+    world.advance(5)
+    assert started(world) == ["g-0"]
+    add(world, "g-1", group="g", total=2)
+    world.advance(5)
+    assert started(world) == ["g-0", "g-1"]
+
+
+def test_released_pods_run_on_while_a_new_pod_of_their_group_waits_for_quota() -> None:
+    world = a_world(cpu=1)
+    add_group(world, "g", 2)
+    world.advance(2)
+    uninstall(world, deletes_data=True)
+    world.advance(5)
+    end(world, "g-0", "Failed")
+    world.advance(5)
+    add(world, "g-2", group="g", total=2)
+    add(world, "g-3", group="g", total=2)
+    world.advance(120)
+    assert "g-1" in started(world)
+    assert is_gated(pods(world)["g-2"]), "the group does not fit"
+    assert "g-3" not in pods(world), "the group has a pod too many, and the one that waits is deleted"
+    (workload,) = world.server.get(WORKLOADS).body["items"]
+    world.server.delete(f"{WORKLOADS}/{workload['metadata']['name']}")
+    world.advance(120)
+    assert "g-1" in started(world), "neither the deletion of the Workload nor its eviction stops a released pod"
     assert is_gated(pods(world)["g-2"])
-    end(world, "g-1", "Succeeded")
-    world.advance(30)
-    assert not is_gated(pods(world)["g-2"])
