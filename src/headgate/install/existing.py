@@ -17,7 +17,7 @@ from headgate.client.write_requests import ACCEPT
 from headgate.http.transport import HTTPRequest, HTTPResponse
 from headgate.install.applying import decode, refusal, release_of
 from headgate.install.kinds import path_of
-from headgate.install.names import NAME
+from headgate.install.names import NAME, entry_component
 from headgate.install.rights import COMPONENT_BINDINGS, CONFIGURATION_NAME
 
 Object = dict[str, Any]
@@ -108,6 +108,7 @@ def _accounts(binding: Object) -> list[str]:
 
 
 def _services(configuration: Object) -> list[str]:
-    """The namespaces of the Services that the webhooks are called through; none if they have a URL."""
-    services = ((each.get("clientConfig") or {}).get("service") or {} for each in configuration.get("webhooks") or ())
+    """The namespaces of the Services that Headgate's webhooks are called through; none if they have a URL."""
+    entries = [each for each in configuration.get("webhooks") or () if entry_component(str(each.get("name")))]
+    services = ((each.get("clientConfig") or {}).get("service") or {} for each in entries)
     return list(dict.fromkeys(each["namespace"] for each in services if each.get("namespace")))

@@ -37,6 +37,16 @@ WEBHOOK_STATE: Final = "headgate.dev/webhooks"
 uninstallation deletes (``runtime/webhooks/registrar.py``)."""
 REGISTERED: Final = "registered"
 REMOVED: Final = "removed"
+WEBHOOK_COMPONENTS: Final = ("jobs", "webhooks")
+"""The components that have entries in the webhook configurations."""
+_SUFFIXES: Final = ((".jobs.headgate.dev", "jobs"), (".headgate.dev", "webhooks"))
+"""The component of an entry, by the end of its name, as in ``runtime/webhooks/configurations.py``. The first
+match counts."""
+
+
+def entry_component(name: str) -> str:
+    """The component of an entry of a webhook configuration by its name; empty if it is not Headgate's."""
+    return next((component for suffix, component in _SUFFIXES if name.endswith(suffix)), "")
 
 
 def labels(component: str = "") -> dict[str, Tree]:

@@ -345,7 +345,11 @@ UNINSTALL_RULES: Final = (
         COMPONENT_BINDINGS,
     ),
     RightRule(
-        _REGISTRATION, WEBHOOK_CONFIGURATIONS, ("get", "delete"), "The webhooks go first.", (CONFIGURATION_NAME,)
+        _REGISTRATION,
+        WEBHOOK_CONFIGURATIONS,
+        ("get", "update", "delete"),
+        "The webhooks go first; entries of other programs stay.",
+        (CONFIGURATION_NAME,),
     ),
     RightRule(_EXTENSIONS, ("customresourcedefinitions",), ("get", "list"), "Which definitions are Headgate's."),
     RightRule(_EXTENSIONS, ("customresourcedefinitions",), ("update",), "End the conversion.", KUEUE_DEFINITIONS),

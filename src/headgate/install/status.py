@@ -20,7 +20,7 @@ from headgate.http.transport import HTTPRequest, HTTPResponse, encode_query
 from headgate.install.applying import decode
 from headgate.install.kinds import ENDPOINT_SLICES, MUTATING, RESOURCES, VALIDATING
 from headgate.install.manifests import needed_definitions
-from headgate.install.names import NAME
+from headgate.install.names import NAME, entry_component
 from headgate.install.options import COMPONENTS, ComponentOptions, InstallOptions
 from headgate.install.rights import COMPONENT_ROLE, CONFIGURATION_NAME, LEASE_NAMESPACE, LEASES
 from headgate.kube.api_resources import (
@@ -127,14 +127,17 @@ def _webhooks(resource: APIResource, namespace: str) -> StatusSteps:
     found = yield from _read(resource, "", CONFIGURATION_NAME)
     if isinstance(found, str):
         return InstallStatus(name, problem=f"{found}; a replica registers it when its webhook server is ready")
-    clients = [each.get("clientConfig") or {} for each in found.get("webhooks") or ()]
+    entries = [each for each in found.get("webhooks") or () if entry_component(str(each.get("name")))]
+    clients = [each.get("clientConfig") or {} for each in entries]
     if not clients or not all(each.get("caBundle") for each in clients):
         return InstallStatus(name, problem="it has no webhooks with a certificate authority; see the log of the pods")
     places = {each["service"].get("namespace") for each in clients if each.get("service")}
     if others := sorted(places - {namespace}):
         text = f"its webhooks are called in namespace {', '.join(others)}, not in {namespace}; see the log of the pods"
         return InstallStatus(name, problem=text)
-    return InstallStatus(name, f"{len(clients)} webhooks")
+    others_count = len(found["webhooks"]) - len(clients)
+    more = f", and {others_count} of other programs" if others_count else ""
+    return InstallStatus(name, f"{len(clients)} webhooks{more}")
 
 
 def _service(namespace: str) -> StatusSteps:

@@ -1,6 +1,6 @@
 """Uninstallation, in an order in which nothing is refused and nothing waits without end.
 
-1. The webhooks: their configurations are deleted, so that no write is refused for a webhook that does not answer, and
+1. The webhooks: their entries are removed, so that no write is refused for a webhook that does not answer, and
    versions of Kueue's kinds are no longer converted. Running replicas see the annotation of the Secret and do not
    restore them.
 2. The Deployment: it is deleted (or, before ``helm uninstall``, scaled to 0), and its pods are awaited.
@@ -26,9 +26,9 @@ from headgate.install.applying import helm_release, is_of_headgate
 from headgate.install.existing import UnknownInstallation, elsewhere, existing_installations
 from headgate.install.kinds import SECRETS, display_name, path_of, place_of, resource_of
 from headgate.install.manifests import EVERYTHING, install_objects, is_manager, namespace_object
-from headgate.install.names import MANAGED_BY, NAME, PART_OF
+from headgate.install.names import NAME, PART_OF
 from headgate.install.releasing import activate_workloads, release_waiting, remove_finalizers
-from headgate.install.rights import CONFIGURATION_NAME, LEASE_NAMESPACE, LEASES
+from headgate.install.rights import LEASE_NAMESPACE, LEASES
 from headgate.install.uninstall_steps import (
     UninstallError,
     UninstallSteps,
@@ -41,7 +41,14 @@ from headgate.install.uninstall_steps import (
     without_refused_reads,
     write,
 )
-from headgate.install.webhook_removal import CONFIGURATIONS, end_conversion, mark_removed, own_definitions, singular
+from headgate.install.webhook_removal import (
+    converted_definitions,
+    end_conversion,
+    mark_removed,
+    own_definitions,
+    remove_entries,
+    singular,
+)
 from headgate.kube.api_resources import (
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -100,11 +107,11 @@ def _uninstall(plan: UninstallPlan) -> UninstallSteps[None]:
         raise UninstallError(f"Helm manages this installation; {hint}")
     yield from _refuse_another_namespace(plan)
     definitions = yield from own_definitions()
-    yield from _remove_webhooks(plan, definitions)
+    yield from _remove_webhooks(plan)
     yield from _stop(plan)
     if not plan.dry_run:
         # A replica of a release that does not know the annotation may have restored them before it stopped.
-        yield from _remove_webhooks(plan, (yield from own_definitions()))
+        yield from _remove_webhooks(plan)
     # No controller runs any more, so one object that cannot be written must not keep the others waiting.
     yield from perform_all(
         [
@@ -134,16 +141,11 @@ def _refuse_another_namespace(plan: UninstallPlan) -> UninstallSteps[None]:
         )
 
 
-def _remove_webhooks(plan: UninstallPlan, definitions: dict[str, Object | None]) -> UninstallSteps[None]:
+def _remove_webhooks(plan: UninstallPlan) -> UninstallSteps[None]:
     yield from mark_removed(plan.namespace, dry_run=plan.dry_run)
-    for resource in CONFIGURATIONS:
-        found = yield from read(resource.object_path("", CONFIGURATION_NAME))
-        if found is not None and (found["metadata"].get("labels") or {}).get(MANAGED_BY) == NAME:
-            request = delete(resource, "", CONFIGURATION_NAME, found["metadata"]["uid"])
-            yield from write(request, f"{singular(resource)}/{CONFIGURATION_NAME} deleted", plan.dry_run)
-    for name, definition in definitions.items():
-        if definition is not None and (definition["spec"].get("conversion") or {}).get("strategy") == "Webhook":
-            yield from end_conversion(name, dry_run=plan.dry_run)
+    yield from remove_entries(dry_run=plan.dry_run)
+    for name in (yield from converted_definitions(plan.namespace)):
+        yield from end_conversion(name, dry_run=plan.dry_run)
 
 
 def _stop(plan: UninstallPlan) -> UninstallSteps[None]:

@@ -15,7 +15,7 @@ from headgate.client.write_requests import delete, patch, update
 from headgate.install.applying import is_of_headgate
 from headgate.install.kinds import MUTATING, SECRETS, VALIDATING
 from headgate.install.manifests import EVERYTHING, needed_definitions
-from headgate.install.names import MANAGED_BY, NAME, REMOVED, WEBHOOK_STATE
+from headgate.install.names import MANAGED_BY, NAME, REMOVED, WEBHOOK_COMPONENTS, WEBHOOK_STATE, entry_component
 from headgate.install.rights import CONFIGURATION_NAME, SECRET_NAME
 from headgate.install.uninstall_steps import UninstallError, UninstallSteps, read, read_items, write
 from headgate.kube.api_resources import CUSTOM_RESOURCE_DEFINITIONS, APIResource
@@ -27,9 +27,6 @@ Object = dict[str, Any]
 CONFIGURATIONS: Final = (MUTATING, VALIDATING)
 _CONFLICT: Final = 409
 _ATTEMPTS: Final = 5
-_SUFFIXES: Final = ((".jobs.headgate.dev", "jobs"), (".headgate.dev", "webhooks"))
-"""The component of an entry, by the end of its name, as in ``runtime/webhooks/configurations.py``. The first
-match counts."""
 
 
 def own_definitions() -> UninstallSteps[dict[str, Object | None]]:
@@ -75,6 +72,51 @@ def converts_in(definition: Object, namespace: str) -> bool:
     return _is_service_of(namespace, (conversion.get("webhook") or {}).get("clientConfig"))
 
 
+def converted_definitions(namespace: str) -> UninstallSteps[list[str]]:
+    """The names of the CRDs of the queues whose versions an installation converts: those that Headgate installed, and
+    those that call the Service of this installation, whatever their labels say now."""
+    names = {each["metadata"]["name"] for each in needed_definitions(EVERYTHING)}
+    found = yield from read_items(CUSTOM_RESOURCE_DEFINITIONS.collection_path())
+    return [
+        each["metadata"]["name"]
+        for each in found
+        if each["metadata"]["name"] in names
+        and (each["spec"].get("conversion") or {}).get("strategy") == "Webhook"
+        and (is_installed_by_headgate(each) or converts_in(each, namespace))
+    ]
+
+
+def remove_entries(*, dry_run: bool) -> UninstallSteps[None]:
+    """Removes all entries of Headgate, whatever labels their configuration has: without the processes that answer them,
+    the API server refuses what they select. Entries of other programs stay. A configuration is deleted if replicas of
+    Headgate created it and no entry is left."""
+    for resource in CONFIGURATIONS:
+        yield from _remove_entries(resource, dry_run)
+
+
+def _remove_entries(resource: APIResource, dry_run: bool) -> UninstallSteps[None]:
+    named = f"{singular(resource)}/{CONFIGURATION_NAME}"
+    for _ in range(_ATTEMPTS):
+        found = yield from read(resource.object_path("", CONFIGURATION_NAME))
+        entries = [] if found is None else found.get("webhooks") or []
+        kept = [each for each in entries if not entry_component(str(each.get("name")))]
+        is_own = found is not None and (found["metadata"].get("labels") or {}).get(MANAGED_BY) == NAME
+        if found is None or (len(kept) == len(entries) and (kept or not is_own)):
+            return
+        if is_own and not kept:
+            read_version = {key: found["metadata"][key] for key in ("uid", "resourceVersion")}
+            request = delete(resource, "", CONFIGURATION_NAME, "", {"preconditions": read_version})
+            line = f"{named} deleted"
+        else:
+            request = update(resource, "", CONFIGURATION_NAME, _with_entries(found, kept, WEBHOOK_COMPONENTS))
+            names = ", ".join(str(each.get("name")) for each in kept)
+            reason = f"it has entries of other programs: {names}" if kept else f"it has no label {MANAGED_BY}={NAME}"
+            line = f"{named} has no entries of Headgate any more; kept: {reason}"
+        if (yield from write(request, line, dry_run, accepted=(_CONFLICT,))) != _CONFLICT:
+            return
+    raise UninstallError(f"{named} is changed by another client all the time; run the command again")
+
+
 def withdraw_entries(namespace: str, components: Collection[str], *, dry_run: bool) -> UninstallSteps[None]:
     """Removes the entries of these components that call the Service of this installation. Entries of other programs,
     and of replicas outside the installation, stay; a configuration without entries is deleted."""
@@ -97,11 +139,6 @@ def withdraw_entries(namespace: str, components: Collection[str], *, dry_run: bo
             if attempt == _ATTEMPTS - 1:
                 text = f"{singular(resource)}/{CONFIGURATION_NAME} is changed by another client all the time"
                 raise UninstallError(f"{text}; run the command again")
-
-
-def entry_component(name: str) -> str:
-    """The component of an entry by its name; empty if it is not Headgate's."""
-    return next((component for suffix, component in _SUFFIXES if name.endswith(suffix)), "")
 
 
 def _with_entries(found: Object, entries: list[Object], components: Collection[str]) -> Object:

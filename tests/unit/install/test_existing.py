@@ -57,6 +57,16 @@ def test_an_installation_is_found_by_its_bindings(options: InstallOptions) -> No
     assert elsewhere(_found(made), "other") == [ExistingInstallation(NAMESPACE)]
 
 
+def test_the_service_of_a_webhook_of_another_program_is_no_installation() -> None:
+    made = Installation()
+    path = _webhooks(made, NAMESPACE)
+    found = made.get(path)
+    client = {"service": {"name": "check", "namespace": "other"}}
+    found["webhooks"].append({**found["webhooks"][0], "name": "check.example.com", "clientConfig": client})
+    assert made.server.put(path, found).status == 200
+    assert _found(made) == [ExistingInstallation(NAMESPACE)]
+
+
 def test_an_installation_of_helm_names_its_release_and_its_commands() -> None:
     made = Installation()
     made.install()

@@ -10,10 +10,10 @@ from headgate.admission.settings import AdmissionSettings
 from headgate.http.transport import HTTPRequest
 from headgate.install.applying import apply_object
 from headgate.install.manifests import EVERYTHING, install_objects
+from headgate.install.names import entry_component
 from headgate.install.options import InstallOptions, QueueOptions, gates_only, read_values, with_components
 from headgate.install.pruning import PrunePlan, kept_queues, left_over, look_for_left_over, prune, withdraw_webhooks
 from headgate.install.uninstall_steps import UninstallError
-from headgate.install.webhook_removal import entry_component
 from headgate.runtime.webhooks.configurations import MUTATING, VALIDATING, component_of, desired_webhooks
 from headgate.runtime.webhooks.target import WebhookTarget, parse_service
 from unit.install.installation import CORE, GROUPS, NAMESPACE, STRANGER, Installation

@@ -139,6 +139,17 @@ def test_a_part_that_does_not_work_is_named(breaks: Callable[[Installation], obj
     assert problem in broken.problem
 
 
+def test_a_webhook_of_another_program_is_no_problem() -> None:
+    made = _working()
+    path = f"{CONFIGURATIONS}/mutatingwebhookconfigurations/headgate"
+    found = made.get(path)
+    client = {"url": "https://127.0.0.1:1/"}
+    found["webhooks"].append({**found["webhooks"][0], "name": "a.example.com", "clientConfig": client})
+    assert made.server.put(path, found).status == 200
+    (webhooks,) = [each for each in _status(made) if each.name == "mutatingwebhookconfiguration/headgate"]
+    assert (webhooks.problem, webhooks.detail) == ("", "1 webhooks, and 1 of other programs")
+
+
 def test_webhooks_that_are_called_in_another_namespace_are_a_problem() -> None:
     made = _working()
     path = f"{CONFIGURATIONS}/mutatingwebhookconfigurations/headgate"

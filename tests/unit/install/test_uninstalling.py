@@ -386,6 +386,83 @@ def test_webhooks_that_an_older_replica_restored_are_deleted_again() -> None:
     assert made.get(f"{path}/headgate") is None
 
 
+def _register(made: Installation, labels: Object, *names: str) -> None:
+    """Both configurations with these entries, which are called at the Service of the installation."""
+    client = {"service": {"name": "headgate", "namespace": NAMESPACE}, "caBundle": "Y2E="}
+    constant = {"clientConfig": client, "sideEffects": "None", "admissionReviewVersions": ["v1"]}
+    for kind in ("mutating", "validating"):
+        path = f"{CONFIGURATIONS}/{kind}webhookconfigurations"
+        made.server.delete(f"{path}/headgate")
+        annotations = {"headgate.dev/settings-of-jobs": "a", "example.com/a": "b"}
+        metadata = {"name": "headgate", "labels": labels, "annotations": annotations}
+        made.create(path, {"metadata": metadata, "webhooks": [{"name": name, **constant} for name in names]})
+
+
+OURS = ("pods.headgate.dev", "batch-v1-job.jobs.headgate.dev")
+
+
+@pytest.mark.parametrize("labels", [{}, {"app.kubernetes.io/managed-by": "argocd"}])
+@pytest.mark.parametrize("prepares", [False, True])
+def test_the_entries_go_whatever_the_labels_of_their_configuration(labels: Object, prepares: bool) -> None:
+    made = _in_use()
+    _register(made, labels, *OURS)
+    lines = made.uninstall(prepares=prepares)
+    for kind in ("mutating", "validating"):
+        found = made.get(f"{CONFIGURATIONS}/{kind}webhookconfigurations/headgate")
+        assert not found.get("webhooks")
+        assert found["metadata"]["annotations"] == {"example.com/a": "b"}
+        kept = "has no entries of Headgate any more; kept: it has no label app.kubernetes.io/managed-by=headgate"
+        assert f"{kind}webhookconfiguration.admissionregistration.k8s.io/headgate {kept}" in lines
+    made.sent.clear()
+    made.uninstall(prepares=prepares)
+    assert made.sent == []
+
+
+@pytest.mark.parametrize("labels", [{}, {"app.kubernetes.io/managed-by": "headgate"}])
+def test_entries_of_other_programs_stay_with_their_configuration(labels: Object) -> None:
+    made = _in_use()
+    _register(made, labels, *OURS, "check.example.com")
+    line = (
+        "mutatingwebhookconfiguration.admissionregistration.k8s.io/headgate has no entries of Headgate any more; kept: "
+        "it has entries of other programs: check.example.com"
+    )
+    assert f"{line} (dry run)" in made.uninstall(dry_run=True)
+    assert line in made.uninstall()
+    for kind in ("mutating", "validating"):
+        found = made.get(f"{CONFIGURATIONS}/{kind}webhookconfigurations/headgate")
+        assert _names(found["webhooks"]) == ["check.example.com"]
+
+
+def test_a_configuration_to_which_a_user_adds_an_entry_meanwhile_is_not_deleted() -> None:
+    made = _in_use()
+    _register(made, {"app.kubernetes.io/managed-by": "headgate"}, *OURS)
+    path = f"{CONFIGURATIONS}/mutatingwebhookconfigurations/headgate"
+
+    def add_entry(request: HTTPRequest) -> None:
+        if request.method == "DELETE" and request.path == path:
+            made.before_request = lambda request: None
+            found = made.get(path)
+            found["webhooks"].append({**found["webhooks"][0], "name": "check.example.com"})
+            assert made.server.put(path, found).status == 200
+
+    made.before_request = add_entry
+    made.uninstall()
+    assert _names(made.get(path)["webhooks"]) == ["check.example.com"]
+
+
+def test_a_definition_without_labels_is_not_converted_by_a_service_that_is_gone() -> None:
+    made = _in_use()
+    path = f"{DEFINITIONS}/workloads.kueue.x-k8s.io"
+    found = made.get(path)
+    client = {"service": {"name": "headgate", "namespace": NAMESPACE, "path": "/kueue/convert"}}
+    webhook = {"clientConfig": client, "conversionReviewVersions": ["v1"]}
+    found["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
+    found["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "argocd"}
+    assert made.server.put(path, found).status == 200
+    made.uninstall()
+    assert made.get(path)["spec"]["conversion"] == {"strategy": "None"}
+
+
 def test_objects_of_a_user_with_the_same_names_stay() -> None:
     made = _in_use()
     role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/headgate-view"
