@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from headgate.quota.effects import Admit, Effect, Evict
 from kueue_builders import a_pod_set
 from quota_engine import Api
@@ -191,6 +193,30 @@ def test_two_preemptors_take_two_victims_at_once() -> None:
     api.gone("a")
     api.gone("b")
     assert sorted(admits(api.cycle())) == ["first", "second"]
+
+
+@pytest.mark.parametrize("is_shown", [True, False])
+def test_a_preemptor_that_borrows_gets_the_quota_of_its_victim_before_the_victim_is_admitted_again(
+    is_shown: bool,
+) -> None:
+    """The victim comes first in its StrictFIFO queue and does not borrow, so the queue reserves quota in each round.
+    ``is_shown``: the watch has shown the condition that the engine wrote."""
+    api = Api()
+    api.queue("lender", {"default": {"cpu": 3}}, local="lender", cohortName="co", queueingStrategy="StrictFIFO")
+    reclaims = {"reclaimWithinCohort": "LowerPriority", "borrowWithinCohort": {"policy": "LowerPriority"}}
+    api.queue("borrower", {"default": {"cpu": 1}}, local="borrower", cohortName="co", preemption=reclaims)
+    api.submit("other", cpu=1, queue="lender")
+    api.cycle()
+    api.now_s += 1
+    api.submit("victim", cpu=3, queue="lender")
+    assert admits(api.cycle()) == ["victim"]
+    api.lag = not is_shown
+    api.submit("preemptor", cpu=2, queue="borrower", priority=1)
+    assert evicts(api.cycle()) == ["victim"]
+    api.finish("other")
+    assert admits(api.cycle()) == []
+    api.gone("victim")
+    assert admits(api.cycle()) == ["preemptor"]
 
 
 def test_a_new_head_of_a_strict_queue_takes_over_the_claim_of_the_preemptor() -> None:

@@ -91,9 +91,8 @@ class CycleEntry(msgspec.Struct, frozen=True):
     nomination: Nomination
 
     @property
-    def order(self) -> tuple[bool, int, tuple[int, float, str]]:
-        """Preemptors come first, so that they get the quota of their victims also after a restart."""
-        return not self.pending.is_preemptor, self.nomination.assignment.borrow, self.pending.order
+    def order(self) -> tuple[int, tuple[int, float, str]]:
+        return self.nomination.assignment.borrow, self.pending.order
 
 
 class AdmissionCycle:
@@ -178,7 +177,8 @@ class AdmissionCycle:
         entries = [entry for name in (*ready, *reserving) if (entry := self._nominate_head(name)) is not None]
         self._skipped, self._has_progressed = [], False
         self._queues_with_withdrawal.clear()
-        for entry in sorted(entries, key=lambda each: each.order):
+        # Preemptors come first, so that they get the quota of their victims also after a restart.
+        for entry in sorted(entries, key=lambda each: (not self._is_preemptor(each.pending), each.order)):
             # After a withdrawal another workload may be the head of the queue: the next round nominates it.
             if entry.queue.name not in self._queues_with_withdrawal:
                 self._process(entry, now_s)
@@ -352,7 +352,7 @@ class AdmissionCycle:
         """The workload fits when evicted workloads have ended. A preemptor keeps its claim to their quota; for another
         workload the quota is reserved only in this round."""
         usage, message = entry.nomination.assignment.usage, entry.nomination.assignment.message
-        if claim is not None or entry.pending.is_preemptor:
+        if claim is not None or self._is_preemptor(entry.pending):
             self._claim(entry.pending, usage)
             reason = PendingReason(names.WAITING_FOR_PREEMPTED, message)
             self._wait_for_evicted(
@@ -381,9 +381,15 @@ class AdmissionCycle:
             self._ledger.simulate_usage(queue, usage, +1)
         return CycleEntry(entry.pending, entry.queue, nomination), delays
 
+    def _is_preemptor(self, pending: PendingWorkload) -> bool:
+        """Whether workloads were evicted for it, maybe by an earlier process. The reason that this process wrote last
+        counts before the condition, which the watch may show later."""
+        reported = self._reported.get(pending.key)
+        return pending.is_preemptor if reported is None else reported.reason == names.WAITING_FOR_PREEMPTED
+
     def _is_preempting(self, pending: PendingWorkload) -> bool:
-        """Whether workloads were evicted for it, maybe by an earlier process, and it is still its turn."""
-        return pending.is_preemptor and self._queue_manager.stays_head(pending.key)
+        """Whether workloads were evicted for it and it is still its turn."""
+        return self._is_preemptor(pending) and self._queue_manager.stays_head(pending.key)
 
     def _hold_back(self, entry: CycleEntry, delays: Sequence[WorkloadDelay]) -> None:
         """Parks a workload for which there is quota, because it would delay the first in the line of a queue."""
