@@ -13,7 +13,7 @@ from harness.embedded_server import EmbeddedServer
 from harness.headgate_cli import headgate
 
 MANY = 10_000
-PARTS = 5
+PARTS = 20
 FIRST = "many-0-pod-00001"
 LAST = f"many-{PARTS - 1}-pod-{MANY // PARTS:05}"
 LONG_TASK_MS = 100.0
