@@ -20,6 +20,7 @@ from harness.processes import Process
 from harness.real_server import RealServer
 from harness.scheduler_process import send, wait_for
 from harness.server import JSON_TYPE, Server
+from headgate.kube import conditions
 from kueue_builders import a_cluster_queue, a_flavor, a_local_queue
 from unit.jobs.operators import an_object, encoded, kind_of
 
@@ -80,6 +81,12 @@ def is_running(server: Server, name: str) -> bool:
     return found["spec"]["suspend"] is False
 
 
+def has_written_its_status(server: Server, name: str) -> bool:
+    """Until then the status is that of the time before the start (docs/limits.md)."""
+    found: dict[str, Any] = send(server, "GET", f"{PATH}/{name}")
+    return not conditions.is_true(found["status"].get("conditions"), "RayClusterSuspended")
+
+
 def pods_of(server: Server, name: str) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = send(server, "GET", PODS)["items"]
     return [each for each in items if each["metadata"]["labels"].get("ray.io/cluster") == name]
@@ -91,6 +98,7 @@ def test_ray_clusters_wait_for_quota_are_preempted_and_leave_nothing(server: Ser
     wait_for(lambda: is_running(server, "low"))
     wait_for(lambda: len(pods_of(server, "low")) == 2)
     assert all(each["spec"]["nodeSelector"] == {"disk": "ssd"} for each in pods_of(server, "low"))
+    wait_for(lambda: has_written_its_status(server, "low"))
     add(server, "high", "high")
     wait_for(lambda: is_running(server, "high"))
     assert not is_running(server, "low")

@@ -317,6 +317,17 @@ def _class_name(found: Wire | str) -> Any:
         ("RayCluster", {"state": "suspended"}, False),
         ("RayCluster", {"state": "failed"}, True),
         ("RayCluster", {"desiredWorkerReplicas": 2}, True),
+        # After a suspension KubeRay keeps this state until all pods are ready.
+        (
+            "RayCluster",
+            {"state": "suspended", "conditions": [{"type": "RayClusterSuspended", "status": "False"}]},
+            True,
+        ),
+        (
+            "RayCluster",
+            {"state": "suspended", "conditions": [{"type": "RayClusterSuspended", "status": "True"}]},
+            False,
+        ),
     ],
 )
 def test_quota_is_in_use_until_the_operator_reports_no_pods(kind: str, status: Any, is_active: bool) -> None:

@@ -131,11 +131,24 @@ _RAY_CLUSTER: Final[Object] = {
     "suspend": "spec.suspend",
     "podSets": _ray_pod_sets(_CLUSTER),
     # Kueue frees the quota as soon as the cluster is not ready, though its pods run. Here it is free when KubeRay has
-    # deleted them. The state is empty while pods start.
+    # deleted them. The state is empty while pods start for the first time; after a suspension it stays until all pods are
+    # ready, and the condition says more.
     "active": {
         "all": [
             {"present": "status"},
-            {"any": [{"absent": "status.state"}, {"path": "status.state", "notIn": ["suspended"]}]},
+            {
+                "any": [
+                    {"absent": "status.state"},
+                    {"path": "status.state", "notIn": ["suspended"]},
+                    {
+                        "each": "status.conditions",
+                        "all": [
+                            {"path": "type", "in": ["RayClusterSuspended"]},
+                            {"path": "status", "notIn": ["True"]},
+                        ],
+                    },
+                ]
+            },
         ]
     },
     "ready": {"path": "status.state", "in": ["ready"]},
