@@ -319,6 +319,24 @@ def test_a_namespace_that_is_being_deleted_is_refused_before_anything_is_written
     assert _typed("--check").output.startswith("namespace/headgate-system: being deleted")
 
 
+def test_a_deployment_that_is_being_deleted_is_refused_before_anything_is_written(cluster: Installation) -> None:
+    """Its pods end: they would register their webhooks again if the Secret did not say `removed` any more."""
+    assert _typed("--apply").exit_code == 0
+    cluster.deployment_finalizers = ["foregroundDeletion"]
+    path = "/apis/apps/v1/namespaces/headgate-system/deployments/headgate"
+    cluster.server.patch(path, {"metadata": {"finalizers": ["foregroundDeletion"]}})
+    assert cluster.server.delete(path).status == 200
+    secret = "/api/v1/namespaces/headgate-system/secrets/headgate-webhooks"
+    removed = {"metadata": {"annotations": {"headgate.dev/webhooks": "removed"}}}
+    assert cluster.server.patch(secret, removed).status == 200
+    cluster.sent.clear()
+    done = _typed("--apply")
+    assert done.exit_code == 1
+    assert "deployment.apps/headgate is being deleted; nothing was written" in done.output
+    assert cluster.sent == []
+    assert cluster.get(secret)["metadata"]["annotations"]["headgate.dev/webhooks"] == "removed"
+
+
 def test_what_other_options_left_is_reported_and_removed(cluster: Installation) -> None:
     assert _typed("--apply").exit_code == 0
     checked = _typed("--check", "--components", "scheduler,webhooks", "--replicas", "3")

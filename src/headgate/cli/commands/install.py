@@ -338,11 +338,14 @@ async def _refuse_before_writing(
         exit_with_error("install", f"cannot look for an existing installation: {found.text}; nothing was written")
     for other in elsewhere(found, namespace):
         exit_with_error("install", f"{other.conflict}; nothing was written")
-    for obj in await perform_requests(transport, being_deleted([objects[0], *definitions])):
-        if obj is objects[0]:
-            text = f"the namespace {namespace} is being deleted; nothing was written"
-            exit_with_error("install", f"{text}; run the command again when it is gone")
-        click.echo(f"{display_name(obj)} is being deleted; waiting until it is gone")
+    # The Secret, which is applied before the Deployment, tells replicas that end to register their webhooks again.
+    for obj in await perform_requests(transport, being_deleted([*objects, *definitions])):
+        if obj in definitions:
+            click.echo(f"{display_name(obj)} is being deleted; waiting until it is gone")
+            continue
+        name = f"the namespace {namespace}" if obj is objects[0] else display_name(obj)
+        text = f"{name} is being deleted; nothing was written; run the command again when it is gone"
+        exit_with_error("install", text)
     refused = await perform_requests(transport, refusals([objects[0], *definitions, *objects[1:]], adopts=adopts))
     if refused:
         listed = "".join(f"\n  {each}" for each in refused)
