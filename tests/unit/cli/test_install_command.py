@@ -188,6 +188,9 @@ def test_metrics_over_tls_that_the_probes_do_not_know_of_are_refused(tmp_path: P
         ("--components=quota", "set components in place of it"),
         ("--webhook-url=https://10.0.0.1", "through its Service"),
         ("--help", "the pods would print it and end"),
+        ("--scheduler-name=", "the value is empty"),
+        ("--gated-scheduler-name, ''", "the value is empty"),
+        ("--config=", "the value is empty"),
     ],
 )
 def test_arguments_that_the_pods_would_refuse_are_refused_by_path(arguments: str, problem: str, tmp_path: Path) -> None:
@@ -565,6 +568,18 @@ def test_an_interrupted_command_says_that_it_may_be_repeated(cluster: Installati
         ("extraArgs: [--takeover, --dry-run]", "extraArgs[1]: Forbidden: --dry-run: the pods would write nothing"),
         ("extraArgs: [--kubeconfig=/k]", "extraArgs[0]: Forbidden: --kubeconfig=/k: the pods use their ServiceAccount"),
         ("extraArgs: [--shutdown-delay, 1m]", "extraArgs[0]: Invalid value"),
+        ("extraArgs: [--metrics-key=/tmp/x]", "configuration.metrics.certFile: Required value"),
+        ("{metrics: {secure: true}, extraArgs: [--metrics-cert=a]}", "configuration.metrics.keyFile: Required value"),
+        ("extraArgs: [--metrics-cert=a, --metrics-key=b]", "extraArgs: --metrics-cert: "),
+        ("extraArgs: [--scheduler-name=batch]", "extraArgs: --scheduler-name: webhooks gate pods"),
+        (
+            "extraArgs: ['--feature-gates=PodSchedulingReadiness=false,QueueAllocationGate=false']",
+            "extraArgs: --feature-gates: pods wait in Kueue's queues behind scheduling gates",
+        ),
+        (
+            "configuration: {featureGates: {PodSchedulingReadiness: false, QueueAllocationGate: false}}",
+            "configuration.featureGates: Forbidden: pods wait in Kueue's queues behind scheduling gates",
+        ),
     ],
 )
 def test_values_with_which_the_pods_would_not_work_are_refused_by_path(

@@ -244,9 +244,13 @@ def _options(
         options = msgspec.structs.replace(options, image=_image(options, image))
     if replicas is not None:
         options = msgspec.structs.replace(options, replicas=replicas)
-    if problem := problem_of(options) or (problem_in_pods(options) if options.configuration else ""):
+    if problem := problem_of(options) or (_problem_in_pods(options) if values_file is not None else ""):
         raise click.UsageError(problem)
     return options
+
+
+def _problem_in_pods(options: InstallOptions) -> str:
+    return problem_in_pods(options, importlib.import_module("headgate.cli.commands.run").command)
 
 
 def _values(path: Path) -> InstallOptions:

@@ -16,12 +16,13 @@ import msgspec
 
 from headgate.cli.configuration import decoder
 from headgate.cli.configuration.flags import FLAGS
-from headgate.cli.configuration.run_checks import OVERRIDING_ARGUMENTS, run_problems
+from headgate.cli.configuration.run_checks import run_problems
 from headgate.cli.configuration.types import API_VERSION, KIND, Configuration
 from headgate.cli.options.config_text import ConfigProblem, decode_text, text_problems
 from headgate.cli.options.input_files import read_input
 from headgate.cli.wiring.plugins import find_plugins
-from headgate.install.options import GRACE_S, NAMESPACE, InstallOptions, read_values
+from headgate.install.options import FEATURE_GATES, GRACE_S, NAMESPACE, InstallOptions, read_values
+from headgate.kube.feature_gates import gate_values, parse_feature_gates, with_gates
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid
 from headgate.kube.serializer.yaml_lines import field_lines
 from headgate.kube.timestamps import parse_duration
@@ -31,6 +32,8 @@ _CONFIGURATION: Final = "configuration"
 _MAX_SHUTDOWN_DELAY_S: Final = GRACE_S - 5
 """After it, connections are closed and Leases released."""
 _SHUTDOWN_DELAY: Final = "--shutdown-delay"
+_EMPTY: Final = "the value is empty; write one, or remove the option"
+_NAMES: Final = ("--scheduler-name", "--gated-scheduler-name")
 _TOO_LATE: Final = f"must be at most {_MAX_SHUTDOWN_DELAY_S}s: the pods are killed {GRACE_S} s after SIGTERM"
 _ACCOUNT: Final = "the pods use their ServiceAccount, which has the rights; remove it"
 _END_OF_OPTIONS: Final = "--"
@@ -122,20 +125,52 @@ def _configuration_errors(options: InstallOptions) -> FieldErrors:
     return errors
 
 
-def problem_in_pods(options: InstallOptions) -> str:
-    """Why ``headgate run`` would refuse the configuration, with what the arguments of the pods set; empty if it would
-    not. The options come from a values file that has no errors, and from the command line."""
-    if any(each.partition("=")[0] in OVERRIDING_ARGUMENTS for each in options.extra_args):
+def problem_in_pods(options: InstallOptions, run: click.Command) -> str:
+    """Why ``headgate run`` would refuse the configuration, with the arguments of the pods; empty if it would not. The
+    options come from a values file that has no errors, and from the command line."""
+    given = _given_by_flag(options.extra_args, run)
+    if "--kueue-config" in given:  # a file of the pods
         return ""
     read = decoder.parse({"apiVersion": API_VERSION, "kind": KIND, **options.configuration}, find_plugins().registry)
     assert isinstance(read, Configuration), read
     in_pods = msgspec.structs.replace(
-        read,
+        _with_arguments(read, given),
         components=options.components.names(),
         webhooks=msgspec.structs.replace(read.webhooks, service=f"{NAMESPACE}/headgate"),
-        metrics=msgspec.structs.replace(read.metrics, secure=options.metrics.secure),
     )
-    return next((f"{_CONFIGURATION}.{each}" for each in run_problems(in_pods)), "")
+    metrics = msgspec.structs.replace(in_pods.metrics, secure=options.metrics.secure)
+    errors = run_problems(msgspec.structs.replace(in_pods, metrics=metrics))
+    if not errors:
+        return ""
+    flag = next((each.flag for each in FLAGS if each.path == errors[0].path and each.flag in given), "")
+    return f"{_ARGUMENTS}: {flag}: {errors[0].detail}" if flag else f"{_CONFIGURATION}.{errors[0]}"
+
+
+def _given_by_flag(arguments: Sequence[str], run: click.Command) -> Mapping[str, Any]:
+    """The values of the options, as they are written."""
+    context = click.Context(run, info_name="run")
+    given, _, _ = run.make_parser(context).parse_args(list(arguments))
+    return {each.opts[0]: given[each.name] for each in run.get_params(context) if each.name in given}
+
+
+def _with_arguments(read: Configuration, given: Mapping[str, Any]) -> Configuration:
+    """The configuration with the options that the rules of :func:`run_problems` read: they override its fields."""
+    scheduler, queues, metrics, gates = read.scheduler, read.queues, read.metrics, read.feature_gates
+    if "--scheduler-name" in given:
+        scheduler = msgspec.structs.replace(scheduler, names=tuple(given["--scheduler-name"]))
+    if "--config" in given:
+        scheduler = msgspec.structs.replace(scheduler, configuration_file=given["--config"])
+    if "--gated-scheduler-name" in given:
+        queues = msgspec.structs.replace(queues, gated_scheduler_names=tuple(given["--gated-scheduler-name"]))
+    if "--metrics-cert" in given:
+        metrics = msgspec.structs.replace(metrics, cert_file=given["--metrics-cert"])
+    if "--metrics-key" in given:
+        metrics = msgspec.structs.replace(metrics, key_file=given["--metrics-key"])
+    base = with_gates(gates or {})
+    features = base if isinstance(base, str) else parse_feature_gates(given.get(FEATURE_GATES, ""), base)
+    if not isinstance(features, str):
+        gates = gate_values(features)
+    return msgspec.structs.replace(read, scheduler=scheduler, queues=queues, metrics=metrics, feature_gates=gates)
 
 
 def find_value(given: Mapping[str, Any], path: str) -> Any:
@@ -189,12 +224,17 @@ def _refused_name(arguments: Sequence[str], parameter: click.Parameter) -> str:
 
 
 def _value_problems(parameter: click.Parameter, given: dict[str, Any], context: click.Context) -> Iterator[str]:
-    if isinstance(parameter.type, click.Path):
+    value = given[str(parameter.name)]
+    is_file = isinstance(parameter.type, click.Path)
+    if (is_file or parameter.opts[0] in _NAMES) and "" in (value if isinstance(value, list | tuple) else [value]):
+        yield _EMPTY
+        return
+    if is_file:
         return
     # The callbacks of options that the command does not get have effects of their own, such as on the log.
     read = parameter.process_value if parameter.expose_value else parameter.type_cast_value
     try:
-        read(context, given[str(parameter.name)])
+        read(context, value)
     except click.BadParameter as error:
         yield error.message
 

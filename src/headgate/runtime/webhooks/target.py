@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from headgate.kube.names import is_dns1123_label
+
 Object = dict[str, Any]
 
 _HTTPS: Final = 443
@@ -59,6 +61,7 @@ def parse_service(text: str) -> WebhookTarget | str:
     namespace, slash, rest = text.partition("/")
     name, colon, port = rest.partition(":")
     number = int(port) if port.isascii() and port.isdecimal() and len(port) < 6 else 0
-    if not slash or not namespace or not name or (colon and not 0 < number < 65536):
+    is_named = not is_dns1123_label(namespace) and not is_dns1123_label(name)
+    if not slash or not is_named or (colon and not 0 < number < 65536):
         return f"--webhook-service {text!r} is not NAMESPACE/NAME or NAMESPACE/NAME:PORT"
     return WebhookTarget(namespace=namespace, service=name, port=number if colon else _HTTPS)

@@ -23,11 +23,20 @@ REFUSED = {
         "metrics: {listen: '127.0.0.1:1', certFile: here.pem, keyFile: here.pem}",
         "metrics.certFile: Forbidden",
     ),
+    "two components that reserve the same capacity": ("components: [scheduler, gates]", "components: Forbidden"),
+    "jobs without gates": (
+        "{components: [jobs], featureGates: {PodSchedulingReadiness: false, QueueAllocationGate: false}}",
+        "featureGates: Forbidden: pods wait in Kueue's queues behind scheduling gates",
+    ),
+    "a path in the place of a Service": ("{components: [webhooks], webhooks: {service: a/b/c}}", "webhooks.service: I"),
+    "a Service with an invalid name": ("{components: [webhooks], webhooks: {service: a/B_b}}", "webhooks.service: I"),
     "no certificate": ("metrics: {secure: true, certFile: no.pem, keyFile: here.pem}", "metrics.certFile: Invalid"),
     "no key": ("metrics: {secure: true, certFile: here.pem, keyFile: no.pem}", "metrics.keyFile: Invalid"),
     "no kubeconfig": ("clientConnection: {kubeconfig: no.yaml}", "clientConnection.kubeconfig: Invalid"),
 }
 ACCEPTED = (
+    "{components: [scheduler, gates], scheduler: {names: [batch]}}",
+    "{components: [scheduler], featureGates: {PodSchedulingReadiness: false, QueueAllocationGate: false}}",
     "dryRun: true",
     "{components: [webhooks], webhooks: {url: 'https://h:1'}}",
     "{components: [gates, webhooks], webhooks: {service: a/b}, scheduler: {names: [batch]}}",
