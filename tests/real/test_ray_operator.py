@@ -1,6 +1,7 @@
 """RayClusters in Kueue's queues with KubeRay, beside a real API server.
 
-No pod runs here: there is no kubelet. KubeRay creates and deletes the pods, and reports whether a cluster is suspended.
+No pod runs here: there is no kubelet, and no garbage collector. KubeRay creates and deletes the pods, and reports
+whether a cluster is suspended.
 """
 
 from __future__ import annotations
@@ -87,6 +88,11 @@ def has_written_its_status(server: Server, name: str) -> bool:
     return not conditions.is_true(found["status"].get("conditions"), "RayClusterSuspended")
 
 
+def workloads(server: Server) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = send(server, "GET", f"{API}/namespaces/default/workloads")["items"]
+    return items
+
+
 def pods_of(server: Server, name: str) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = send(server, "GET", PODS)["items"]
     return [each for each in items if each["metadata"]["labels"].get("ray.io/cluster") == name]
@@ -107,4 +113,7 @@ def test_ray_clusters_wait_for_quota_are_preempted_and_leave_nothing(server: Ser
     send(server, "DELETE", f"{PATH}/high")
     wait_for(lambda: is_running(server, "low"))
     send(server, "DELETE", f"{PATH}/low")
-    wait_for(lambda: send(server, "GET", f"{API}/namespaces/default/workloads")["items"] == [])
+    wait_for(
+        lambda: all(not each["metadata"].get("finalizers") for each in workloads(server))
+    )  # nothing deletes them here
+    assert {each["metadata"]["ownerReferences"][0]["name"] for each in workloads(server)} <= {"low", "high"}
