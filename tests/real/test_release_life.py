@@ -43,6 +43,7 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 ACCOUNTS = {f"{NAMESPACE}/headgate-uninstall": UNINSTALL_RULES, f"{NAMESPACE}/headgate-test": STATUS_RULES}
 """Of the hook and of the test of the chart. `test_documented_rights.py` is about those of the components."""
 _CHANGED = "another client changes the object at the same time: tests/unit/install/test_uninstalling.py"
+_FOREIGN = "another program has entries in the configuration: tests/unit/install/test_uninstalling.py"
 _GATES = "the component gates, which is not part of this release"
 _POLICIES = "gate policies, which are off by default"
 ELSEWHERE = {
@@ -52,6 +53,8 @@ ELSEWHERE = {
         "get clusterqueues": _CHANGED,
         "get resourceflavors": _CHANGED,
         "get admissionchecks": _CHANGED,
+        "update mutatingwebhookconfigurations headgate": _FOREIGN,
+        "update validatingwebhookconfigurations headgate": _FOREIGN,
         "delete leases headgate-gates": _GATES,
         "delete leases headgate-gate-policies": _POLICIES,
     },
