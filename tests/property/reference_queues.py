@@ -217,12 +217,15 @@ class SlowQueues:
         limits = {r: limit for r in ("cpu", "memory") if (limit := self.limit(queue, r)) is not None}
         if limits:
             return max(ratio(held.get(r, 0), limit) for r, limit in limits.items())
-        return max((a / (1000 if r == "cpu" else 4 << 30) for r, a in held.items()), default=0.0)
+        return reference_share(held)
 
     def queue_keys(self, name: str) -> tuple[Any, ...]:
-        return tuple(self.queue_key(each, self.used(each)) for each in self.path(name)[:-1][::-1])
+        return tuple(
+            self.queue_key(each, self.used(each), self.without_node(each)) for each in self.path(name)[:-1][::-1]
+        )
 
-    def queue_key(self, name: str, used: Amounts) -> tuple[Any, ...]:
+    def queue_key(self, name: str, used: Amounts, without_node: int) -> tuple[Any, ...]:
+        """Queues of equal shares take turns: the one that uses less is first."""
         queue = self.spec(name)
         deserved = {}
         for r, a in queue.deserved.items():
@@ -232,7 +235,7 @@ class SlowQueues:
             deserved[r] = max(deserved.get(r, 0), a)
         has = any(deserved.values())
         share = max(ratio(used.get(r, 0), a) for r, a in deserved.items()) if has else 1.0
-        return (-queue.priority, share, not has, queue.created_s, name)
+        return (-queue.priority, share, not has, reference_share(used), without_node, queue.created_s, name)
 
     def used(self, name: str) -> Amounts:
         return add([self.held(name, "allocated"), self.held(name, "reserved")])
@@ -390,7 +393,7 @@ class SlowQueues:
             queue = self.place(pod)
             path = self.path(queue)
             path = path if path[-1] == ROOT else [queue, ROOT]
-            keys = tuple(self.queue_key(each, self.held(each, "allocated")) for each in path[:-1][::-1])
+            keys = tuple(self.queue_key(each, self.held(each, "allocated"), 0) for each in path[:-1][::-1])
             job = (True, -task.priority, 0, 0.0, task.created_s, task.namespace, task.name, uid)
             if task.group:
                 job = self.placed_key(task.group)
@@ -457,6 +460,11 @@ def add(many: Iterable[Mapping[str, int]]) -> Amounts:
 
 def ratio(used: int, of: int) -> float:
     return used / of if of else float(bool(used))
+
+
+def reference_share(used: Amounts) -> float:
+    """By the amounts that weigh as much as one device."""
+    return max((a / (1000 if r == "cpu" else 4 << 30) for r, a in used.items()), default=0.0)
 
 
 def task_key(pod: Pod) -> tuple[Any, ...]:

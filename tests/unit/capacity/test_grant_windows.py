@@ -301,3 +301,15 @@ def test_an_invalid_timeout_is_a_problem_of_the_queue(value: str) -> None:
     wire = a_queue("q", annotations={MAX_PODS_WITHOUT_NODE: "1", WITHOUT_NODE_TIMEOUT: value})
     problem = f"metadata.annotations[{WITHOUT_NODE_TIMEOUT}]: must be a duration above 0, such as 10m"
     assert read_queue(wire).problem == problem
+
+
+@pytest.mark.parametrize("cpu", ["1", None])
+def test_pods_without_nodes_of_one_queue_block_another_queue_for_one_timeout_only(cpu: str | None) -> None:
+    queues = Queues(a_windowed_queue("root", 2, timeout="10s"), a_queue("blue", 50), a_queue("red", 50))
+    queues.apply(*(a_task(f"nofit{number:02}", cpu, queue="blue", created_s=float(number)) for number in range(14)))
+    assert queues.admit() == ["nofit00", "nofit01"]
+    send_stamps(queues, "nofit00", "nofit01")
+    queues.apply(a_task("fitting", cpu, queue="red", created_s=99.0))
+    assert queues.admit() == []
+    queues.now_s += 10
+    assert queues.admit() == ["fitting", "nofit02"]

@@ -95,10 +95,54 @@ def test_branches_are_compared_below_their_common_ancestor() -> None:
     assert queues.admit() == ["in-b1", "in-a1"]
 
 
-def test_older_queues_are_first_then_names_decide() -> None:
+def test_queues_that_use_nothing_are_ordered_by_age_then_by_name() -> None:
     queues = Queues(a_queue("c", created_s=5), a_queue("b", created_s=9), a_queue("a", created_s=9))
     queues.apply(*(a_task(f"in-{name}", queue=name) for name in "abc"))
     assert queues.admit() == ["in-c", "in-a", "in-b"]
+
+
+@pytest.mark.parametrize("limit", [None, 8])
+def test_queues_without_deserved_amounts_take_turns_by_what_they_use(limit: int | None) -> None:
+    pods = [a_task(f"{queue}{number}", queue=queue) for queue in "ab" for number in range(3)]
+    pods.append(a_task("a-large", "2", queue="a", priority=1))
+    queues = Queues(a_queue("root", limit), a_queue("a"), a_queue("b", created_s=9), *pods)
+    assert queues.admit() == ["a-large", "b0", "b1", "a0", "b2", "a1", "a2"]
+
+
+def test_the_oldest_queue_does_not_get_all_capacity_that_becomes_free() -> None:
+    queues = Queues(a_queue("root", 2), a_queue("blue"), a_queue("red"))
+    queues.apply(*(a_task(f"blue{number:02}", queue="blue") for number in range(16)))
+    assert queues.admit() == ["blue00", "blue01"]
+    queues.apply(a_task("in-red", queue="red"))
+    queues.engine.task_removed("u-blue00")
+    assert queues.admit() == ["in-red"]
+
+
+def test_queues_with_equal_shares_take_turns_when_pods_ask_for_no_deserved_resource() -> None:
+    pods = [a_task(f"{queue}{number}", None, queue=queue, requests=amounts(gpu=1)) for queue in "ab" for number in "01"]
+    queues = Queues(a_queue("a", deserved=amounts(cpu=1)), a_queue("b", deserved=amounts(cpu=1)), *pods)
+    assert queues.admit() == ["a0", "b0", "a1", "b1"]
+
+
+def test_queues_with_an_equal_use_per_weight_take_turns_by_use() -> None:
+    conf = msgspec.structs.replace(DEFAULTS, tiers=((PluginOption("proportion"),),))
+    queues = Queues(a_queue("a", weight=2), a_queue("b", weight=1), conf=conf)
+    queues.apply(a_task("old-a", "2", queue="a", node_name="n1"), a_task("old-b", queue="b", node_name="n1"))
+    queues.apply(a_task("in-a", queue="a"), a_task("in-b", queue="b"))
+    assert queues.admit() == ["in-b", "in-a"]
+
+
+def test_granted_pods_of_queues_without_deserved_amounts_are_tried_in_turns() -> None:
+    queues = Queues(a_queue("a"), a_queue("b"))
+    granted_pods = queues.engine.new_granted_pod_queue()
+    queues.apply(*(a_task(f"{queue}{number}", queue=queue) for queue in "ab" for number in range(2)))
+    for name in queues.admit():
+        granted_pods.put(f"u-{name}")
+    tried = []
+    while (uid := granted_pods.pop()) is not None:
+        tried.append(uid)
+        queues.engine.placed(uid)
+    assert tried == ["u-a0", "u-b0", "u-a1", "u-b1"]
 
 
 def test_jobs_are_ordered_by_priority_then_age_then_name() -> None:

@@ -445,15 +445,13 @@ class QueueCache:
         self.promises.process_changes()
 
     def _usage_changed(self, queue: str) -> None:
-        """The usage of a queue changed. If the queue has neither limits nor deserved amounts nor a window, this changes
-        neither what fits in it nor its place in the order."""
+        """The usage of a queue changed, and with it its place in the order. If the queue has neither limits nor a
+        window, the same units fit as before."""
         tree_queue = self.tree.queues.get(queue)
-        matters = tree_queue is None or tree_queue.limits or tree_queue.deserved or tree_queue.has_window
-        if matters or self.order.by_weight:
+        if tree_queue is None or tree_queue.limits or tree_queue.has_window:
             self.mark_queue_changed(queue)
         else:
-            self.changed_queues[queue] = None
-            self.queues_to_check[queue] = None
+            self._mark_usage_changed(queue)
 
     def queue_applied(self, queue: str) -> None:
         """The parent, limits, state or strategy of the queue may have changed: this matters for the first units of all
@@ -464,16 +462,20 @@ class QueueCache:
 
     def mark_queue_changed(self, queue: str) -> None:
         """The parent, limits, state or usage of the queue may have changed."""
-        self.changed_queues[queue] = None
-        self.queues_to_check[queue] = None
         self.open_windows(queue)
-        self.grant_index.mark_queue_changed(queue)
-        self.enqueue_index.mark_queue_changed(queue)
+        self._mark_usage_changed(queue)
         self.reviews.release(queue)
-        for granted_pods in self.granted_pod_queues:
-            granted_pods.mark_queue_changed(queue)
         self.promises.mark_queue_changed(queue)
         self.limited_usage_changed = True
+
+    def _mark_usage_changed(self, queue: str) -> None:
+        """The usage of the queue, and with it its place in the order, may have changed."""
+        self.changed_queues[queue] = None
+        self.queues_to_check[queue] = None
+        self.grant_index.mark_queue_changed(queue)
+        self.enqueue_index.mark_queue_changed(queue)
+        for granted_pods in self.granted_pod_queues:
+            granted_pods.mark_queue_changed(queue)
 
     def _refresh_gang(self, gang: Gang) -> None:
         self._remove_from_gangs_by_queue(gang)

@@ -1,7 +1,9 @@
 """Sort keys of queues, jobs and pods: comparable tuples of API fields and usage; the smallest key is first.
 
-- Queues: higher priority, smaller share of the deserved amounts, queues that have deserved amounts, age, name. With the
-  plugin ``proportion`` the share is the usage per unit of weight, because the size of the cluster may change.
+- Queues: higher priority, smaller share of the deserved amounts, queues that have deserved amounts, smaller usage, age,
+  name. With the plugin ``proportion`` the share is the usage per unit of weight, because the size of the cluster may
+  change. Volcano orders queues of equal shares by age only, so the oldest of the queues without deserved amounts would
+  get capacity for all its pods before the others get any.
 - Jobs (a PodGroup, or a pod without one): partially granted ones, higher priority, gangs below their minimum, smaller
   dominant share, age, name. With the plugin ``sla``: those whose waiting time ends first.
 - Pods in a job: higher priority, age, name.
@@ -69,14 +71,15 @@ class OrderingPolicy:
 
     def queue_key(self, tree_queue: TreeQueue, account: QueueAccount, *, placed: bool = False) -> Key:
         queue = tree_queue.spec
+        usage = dominant_share(account.allocated if placed else account.all_allocated_plus_reserved(), {})
+        # Pods that request nothing add no usage, and fill the windows of ancestors all the same.
+        turn = (usage, 0 if placed else account.pods_without_node, queue.created_s, tree_queue.name)
         if not self._by_queue:
-            return (0, 0.0, False, queue.created_s, tree_queue.name)
+            return (0, 0.0, False, *turn)
         if self.by_weight:
-            used = account.allocated if placed else account.all_allocated_plus_reserved()
-            share = dominant_share(used, {}) / max(queue.weight, 1)
-            return (-queue.priority, share, False, queue.created_s, tree_queue.name)
+            return (-queue.priority, usage / max(queue.weight, 1), False, *turn)
         share = share_of(tree_queue.deserved, account.allocated_amount if placed else account.allocated_plus_reserved)
-        return (-queue.priority, share, not any(tree_queue.deserved.values()), queue.created_s, tree_queue.name)
+        return (-queue.priority, share, not any(tree_queue.deserved.values()), *turn)
 
     def gang_key(self, gang: Gang, limits: Amounts, *, placed: bool = False) -> Key:
         parts = (part(gang, limits, placed) for part in self._parts)
