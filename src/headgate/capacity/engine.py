@@ -147,8 +147,9 @@ class QueueEngine:
         return grants.admit(self._cache, now_s, max_pods, time_of_day_s)
 
     def set_time_of_day(self, time_of_day_s: float) -> None:
-        """For an engine that does not run admission steps: the seconds since 1970."""
+        """For an engine that does not run admission steps, after its objects have changed: the seconds since 1970."""
         grants.set_time_of_day(self._cache, time_of_day_s)
+        grants.close_windows(self._cache)
 
     def wait_reason(self, uid: str) -> QueueWait | None:
         """Why the pod may not be tried now; None if it may. For a pod that returned a tentative grant (it did not opt

@@ -313,3 +313,33 @@ def test_pods_without_nodes_of_one_queue_block_another_queue_for_one_timeout_onl
     assert queues.admit() == []
     queues.now_s += 10
     assert queues.admit() == ["fitting", "nofit02"]
+
+
+def test_an_engine_that_admits_nothing_names_the_window_that_a_group_before_the_pod_waits_for() -> None:
+    queues = Queues(a_windowed_queue("root", 4), a_queue("blue"), a_queue("red"), a_group("g", "blue", 3, "Inqueue"))
+    for name in ("nofit0", "nofit1"):
+        task = a_task(name, queue="blue")
+        queues.apply(stamped(task, "blue", format_micro_time(queues.now_s)))
+    queues.apply(*(a_task(f"g{number}", group="g", created_s=1.0) for number in range(3)))
+    queues.apply(a_task("behind", queue="blue", created_s=2.0), a_task("in-red", queue="red", created_s=3.0))
+    queues.apply(a_task("on-node", 9, queue="red", node_name="n1"))
+    queues.engine.set_time_of_day(queues.now_s)
+    for name in ("behind", "in-red"):
+        assert queues.wait_reason(name) is WaitReason.WINDOW_FULL
+        assert "a group before it waits until fewer pods of queue root wait for a node" in queues.wait_message(name)
+    queues.engine.task_removed("u-nofit0")
+    queues.engine.set_time_of_day(queues.now_s)
+    assert queues.wait_reason("g0") is WaitReason.WAITING_TURN
+    assert queues.wait_reason("in-red") is WaitReason.WAITING_TURN
+
+
+def test_an_engine_that_admits_nothing_says_that_a_pod_of_a_queue_that_uses_less_is_next() -> None:
+    queues = Queues(a_windowed_queue("root", 4), a_queue("blue"), a_queue("red"), a_group("g", "blue", 3, "Inqueue"))
+    for name in ("nofit0", "nofit1"):
+        queues.apply(stamped(a_task(name, queue="blue"), "blue", format_micro_time(queues.now_s)))
+    queues.apply(*(a_task(f"g{number}", group="g", created_s=1.0) for number in range(3)))
+    queues.apply(a_task("in-red", queue="red", created_s=3.0))
+    queues.engine.set_time_of_day(queues.now_s)
+    assert queues.wait_reason("in-red") is WaitReason.WAITING_TURN
+    assert queues.wait_reason("g0") is WaitReason.WINDOW_FULL
+    assert queues.admit() == ["in-red"]

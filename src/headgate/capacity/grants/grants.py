@@ -84,6 +84,18 @@ def set_time_of_day(cache: QueueCache, time_of_day_s: float) -> None:
         cache.drop_protected_unit(queue)
 
 
+def close_windows(cache: QueueCache) -> None:
+    """Close the windows that an admission step would close now, for an engine that runs none: those that the first
+    units in order do not fit in. It stops at a unit that the next step grants."""
+    if not cache.windows.timeouts.has_pods:
+        return
+    cache.reviews.begin_step(cache.time_of_day_s, cache.time_of_day_s)
+    cache.process_changes()
+    while (first := cache.grant_index.first()) is not None:
+        if not head_of_line.hold_back(cache, *first) and not cache.close_window(*first):
+            return
+
+
 def _promise(cache: QueueCache, queue: str, uids: tuple[str, ...], at: str) -> None:
     for uid in uids:
         record = cache.records[uid]

@@ -62,6 +62,11 @@ class WindowTimeouts:
         for uid, queue in self._deadlines.due(time_s):
             self._set_overdue(uid, queue)
 
+    @property
+    def has_pods(self) -> bool:
+        """Whether a pod with a stamp and no node is in a queue with a window."""
+        return bool(self._windows)
+
     def next_deadline_s(self) -> float | None:
         return self._deadlines.next_deadline_s()
 
