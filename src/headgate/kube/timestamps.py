@@ -278,6 +278,11 @@ def human_duration(seconds: float) -> str:
     return f"{days // 365}y"
 
 
+def human_age(seconds: float) -> str:
+    """As :func:`human_duration`, for a sentence: 0s for a time that is later than the reader's clock shows."""
+    return human_duration(max(seconds, 0.0))
+
+
 def _two_units(large: int, large_unit: str, small: int, small_unit: str) -> str:
     return f"{large}{large_unit}" + (f"{small}{small_unit}" if small else "")
 

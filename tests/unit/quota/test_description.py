@@ -107,6 +107,7 @@ def test_a_resource_that_no_flavor_covers_is_named_with_what_the_condition_says(
     text = "couldn't assign flavors to pod set main: resource nvidia.com/gpu unavailable in ClusterQueue"
     assert (found.said[1], found.found) == (text, text)
     assert any(f": {text}" in line for line in description_lines(found, START_S))
+    assert any(", 0s old" in line for line in description_lines(found, START_S - 3600)), "clocks differ"
     unseen = api.change("gpus", lambda wire: wire["status"].update(conditions=[]))
     assert unseen is not None
     bare = told(api, api.objects["workload", "ns/gpus"])

@@ -18,7 +18,7 @@ from headgate.http.transport import HTTPRequest, HTTPResponse
 from headgate.jobs.names import ADMISSION_GATE, MANAGED, POD_PRIORITY_CLASSES
 from headgate.kube.api_resources import PODS
 from headgate.kube.scheduling_gates import gate_names
-from headgate.kube.timestamps import human_duration, parse_time
+from headgate.kube.timestamps import human_age, parse_time
 from headgate.runtime.inspection.object_reads import Wire, get_object
 from headgate.runtime.inspection.pods import PodInspection, inspect_pod
 from headgate.runtime.inspection.queues import QueueInspection, inspect_queues
@@ -178,4 +178,4 @@ def _hold_lines(hold: PodHold, now_s: float) -> Iterator[str]:
 
 def _age(time_text: str, now_s: float, template: str) -> str:
     parsed = parse_time(time_text)
-    return "" if isinstance(parsed, str) else template.format(human_duration(now_s - float(parsed)))
+    return "" if isinstance(parsed, str) else template.format(human_age(now_s - float(parsed)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headgate.kube.timestamps import human_duration, parse_time
+from headgate.kube.timestamps import human_age, parse_time
 from headgate.quota.explain.description import ShortageDescription, WorkloadDescription
 from headgate.runtime.inspection.workloads import WorkloadInspection
 
@@ -111,4 +111,4 @@ def _next_step_lines(steps: tuple[str, ...]) -> Iterator[str]:
 
 def age(timestamp: str, now_s: float) -> str:
     parsed = parse_time(timestamp)
-    return "an unknown time" if isinstance(parsed, str) else human_duration(now_s - float(parsed))
+    return "an unknown time" if isinstance(parsed, str) else human_age(now_s - float(parsed))

@@ -15,7 +15,7 @@ from headgate.capacity.explanation import PodExplanation
 from headgate.capacity.queue_explanation import QueueExplanation, explain_queue, known_queue
 from headgate.dashboard.io.details import read_detail, read_object
 from headgate.dashboard.io.feed import ViewsFeed
-from headgate.kube.timestamps import human_duration, parse_time
+from headgate.kube.timestamps import human_age, parse_time
 from headgate.quota.explain.description import WorkloadDescription
 from headgate.quota.explain.queue_explanation import (
     QuotaQueueExplanation,
@@ -109,5 +109,5 @@ class DetailReader:
 def history_lines(history: Iterable[HistoryStep], now_s: float) -> Iterator[str]:
     for step in history:
         at_s = parse_time(step.at)
-        ago = "" if isinstance(at_s, str) else f" ({human_duration(now_s - float(at_s))} ago)"
+        ago = "" if isinstance(at_s, str) else f" ({human_age(now_s - float(at_s))} ago)"
         yield f"  {step.at or '-'}{ago}  {step.name}" + (f": {step.note}" if step.note else "")

@@ -46,6 +46,14 @@ def test_the_age_of_a_promise_and_its_lease_are_one_line() -> None:
     assert not any("promised" in line for line in pod_lines(_WAITING, 400.0))
 
 
+def test_a_time_later_than_the_clock_of_the_command_is_no_seconds_ago() -> None:
+    at = "1970-01-01T00:01:40.000000Z"
+    explanation = msgspec.structs.replace(_WAITING, created=at, promised_at=at, lease="it never lapses (default)")
+    lines = list(pod_lines(explanation, 90.0))
+    assert lines[1].endswith(", 0s old")
+    assert lines[2] == f"  its capacity was promised at {at}, 0s ago; it never lapses (default)"
+
+
 def test_annotations_without_effect_are_listed_at_the_end() -> None:
     explanation = msgspec.structs.replace(_WAITING, ignored=("metadata.annotations[a]: bad", "queue q: bad"))
     assert list(pod_lines(explanation, 0.0))[-3:] == [
