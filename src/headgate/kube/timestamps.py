@@ -194,6 +194,8 @@ _PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]*)", re.DOTALL)
 _MAX_NS: Final = (1 << 63) - 1
 MAX_DURATION_CHARACTERS: Final = 4_096
 """Longer texts are not durations. Go parses any number of parts, but prints at most 29 characters."""
+MAX_DURATION_HOURS: Final = "2562047h"
+"""The longest duration in whole hours, 292 years, for texts of errors."""
 
 
 def parse_duration(text: str) -> int | str:

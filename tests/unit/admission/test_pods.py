@@ -90,8 +90,8 @@ def test_a_value_that_is_almost_true_is_warned_about(value: str) -> None:
 
 def test_an_invalid_lease_of_a_pod_that_opts_in_is_warned_about() -> None:
     text = (
-        "metadata.annotations[headgate.dev/reservation-lease]: 'soon' is neither a duration above 0, such as 10m, nor "
-        "never; it is ignored"
+        "metadata.annotations[headgate.dev/reservation-lease]: 'soon' is neither a duration above 0 and up to "
+        "2562047h, such as 10m, nor never; it is ignored"
     )
     assert asked(a_create({**OPTED, LEASE: "soon"})).warnings == (text,)
     assert asked(a_create({LEASE: "soon"}), settings=ALL_PODS).warnings == (text,)

@@ -489,8 +489,8 @@ def test_annotations_without_effect_are_explained() -> None:
     pod = a_pod("p", GATE)
     pod["metadata"]["annotations"] |= {LEASE: "soon"}
     assert explained(Queues(a_queue("q"), a_task("p", queue="q")), pod).ignored == (
-        "metadata.annotations[headgate.dev/reservation-lease]: 'soon' is neither a duration above 0, such as 10m, nor "
-        "never; it is ignored",
+        "metadata.annotations[headgate.dev/reservation-lease]: 'soon' is neither a duration above 0 and up to "
+        "2562047h, such as 10m, nor never; it is ignored",
     )
 
 

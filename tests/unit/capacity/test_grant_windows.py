@@ -299,7 +299,9 @@ def test_a_queue_that_moves_counts_in_the_window_of_its_new_parent() -> None:
 @pytest.mark.parametrize("value", ["0s", "-1m", "never", "ten minutes", ""])
 def test_an_invalid_timeout_is_a_problem_of_the_queue(value: str) -> None:
     wire = a_queue("q", annotations={MAX_PODS_WITHOUT_NODE: "1", WITHOUT_NODE_TIMEOUT: value})
-    problem = f"metadata.annotations[{WITHOUT_NODE_TIMEOUT}]: must be a duration above 0, such as 10m"
+    problem = (
+        f"metadata.annotations[{WITHOUT_NODE_TIMEOUT}]: must be a duration above 0 and up to 2562047h, such as 10m"
+    )
     assert read_queue(wire).problem == problem
 
 

@@ -358,5 +358,6 @@ def test_lease_times() -> None:
     assert read_lease_s(None) is None
     assert read_lease_s("1m30s") == 90.0
     assert read_lease_s("never") == math.inf
-    for wrong in ("", "0", "0s", "-1m", "10", "soon"):
-        assert "neither a duration above 0" in str(read_lease_s(wrong))
+    assert read_lease_s("2562047h") == 2562047 * 3600.0
+    for wrong in ("", "0", "0s", "-1m", "10", "soon", "2562048h", "99999999999h"):
+        assert "neither a duration above 0 and up to 2562047h" in str(read_lease_s(wrong))

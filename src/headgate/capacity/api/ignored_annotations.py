@@ -13,7 +13,7 @@ from typing import Any, Final
 from headgate.capacity.api.lease import read_lease_s
 from headgate.capacity.names import LEASE, OPT_IN, PREEMPTABLE, SLA_WAITING_TIMES
 from headgate.kube.field_errors import quote
-from headgate.kube.timestamps import parse_duration
+from headgate.kube.timestamps import MAX_DURATION_HOURS, parse_duration
 
 _CHOICES: Final = ("true", "false")
 
@@ -44,7 +44,7 @@ def find_ignored_sla(annotations: Mapping[str, Any]) -> list[str]:
     nanoseconds = parse_duration(value) if isinstance(value, str) else 1
     if isinstance(nanoseconds, int) and nanoseconds > 0:
         return []
-    return [_ignored(key, value, "only a duration above 0, such as 10m, has an effect")]
+    return [_ignored(key, value, f"only a duration above 0 and up to {MAX_DURATION_HOURS}, such as 10m, has an effect")]
 
 
 def _ignored(key: str, value: Any, rule: str) -> str:

@@ -15,7 +15,7 @@ import msgspec
 
 from headgate.capacity.api.annotation_json import decode_annotation
 from headgate.kube.backoff import ExponentialBackoff
-from headgate.kube.timestamps import format_micro_time, parse_duration, parse_micro_time
+from headgate.kube.timestamps import MAX_DURATION_HOURS, format_micro_time, parse_duration, parse_micro_time
 
 DEFAULT_LEASE_S: Final = 600.0
 BACKOFF: Final = ExponentialBackoff(60.0, 1800.0)
@@ -61,5 +61,5 @@ def read_lease_s(text: str | None) -> float | str | None:
         return math.inf
     nanoseconds = parse_duration(text)
     if isinstance(nanoseconds, str) or nanoseconds <= 0:
-        return f"{text!r} is neither a duration above 0, such as 10m, nor {_NEVER}"
+        return f"{text!r} is neither a duration above 0 and up to {MAX_DURATION_HOURS}, such as 10m, nor {_NEVER}"
     return nanoseconds * _NS

@@ -16,7 +16,7 @@ from headgate.capacity.api.lease import read_lease_s
 from headgate.capacity.names import DEQUEUE_STRATEGY, LEASE, MAX_PODS_WITHOUT_NODE, ROOT, WITHOUT_NODE_TIMEOUT
 from headgate.kube.lenient_reader import find_integer, find_object, find_text
 from headgate.kube.resource_amounts import is_requestable, read_amounts
-from headgate.kube.timestamps import parse_duration, parse_time
+from headgate.kube.timestamps import MAX_DURATION_HOURS, parse_duration, parse_time
 
 OPEN: Final = "Open"
 FIFO: Final = "fifo"
@@ -128,7 +128,10 @@ def _read_timeout_s(metadata: Mapping[str, Any]) -> float | str:
         return DEFAULT_WITHOUT_NODE_TIMEOUT_S
     nanoseconds = parse_duration(value) if isinstance(value, str) else ""
     if isinstance(nanoseconds, str) or nanoseconds <= 0:
-        return f"metadata.annotations[{WITHOUT_NODE_TIMEOUT}]: must be a duration above 0, such as 10m"
+        return (
+            f"metadata.annotations[{WITHOUT_NODE_TIMEOUT}]: must be a duration above 0 and up to {MAX_DURATION_HOURS}, "
+            "such as 10m"
+        )
     return nanoseconds * _NS
 
 

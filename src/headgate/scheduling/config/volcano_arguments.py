@@ -15,7 +15,7 @@ import msgspec
 from headgate.capacity.conf import SLA, SLA_WAITING_TIME, Argument
 from headgate.kube.field_errors import FieldErrors, forbidden, invalid, type_invalid
 from headgate.kube.serializer.strict_decoding import Object, similar
-from headgate.kube.timestamps import parse_duration
+from headgate.kube.timestamps import MAX_DURATION_HOURS, parse_duration
 
 ArgumentReader = Callable[[Any, str, FieldErrors], Argument | None]
 
@@ -66,7 +66,7 @@ def _factor(value: Any, path: str, errors: FieldErrors) -> float | None:
 def _duration(value: Any, path: str, errors: FieldErrors) -> float | None:
     nanoseconds = parse_duration(value) if isinstance(value, str) else ""
     if isinstance(nanoseconds, str) or nanoseconds <= 0:
-        errors.append(invalid(path, value, "must be a duration above 0, such as 1h30m"))
+        errors.append(invalid(path, value, f"must be a duration above 0 and up to {MAX_DURATION_HOURS}, such as 1h30m"))
         return None
     return nanoseconds * 1e-9
 
