@@ -267,6 +267,10 @@ class QueueEngine:
         """Apply the changes since the last call to the leases. ``time_of_day_s``: the seconds since 1970."""
         self._leases.update(now_s, time_of_day_s)
 
+    def end_backoff(self, uid: str) -> None:
+        """For an engine that follows a scheduler: the pod asks its queue again there, whatever its lapse says."""
+        self._leases.end_backoff(uid)
+
     def expired_leases(self, now_s: float) -> list[tuple[str, ...]]:
         """The pods whose leases have ended; those of one tuple lapse together. The caller renews them all, or calls
         :meth:`begin_lapse`."""

@@ -22,6 +22,7 @@ from headgate.kube.resource_amounts import amount_text
 from headgate.scheduling.cache.pod import PodInfo
 from headgate.scheduling.gates.capacity_objects import (
     CapacityObjectHandler,
+    asks_in_spite_of_lapse,
     counts_in_queue,
     leaves_capacity,
     task_of,
@@ -81,6 +82,8 @@ class QueueViews:
             self.pod_removed(pod.uid)
             return
         self.engine.task_applied(task_of(pod))
+        if asks_in_spite_of_lapse(pod):
+            self.engine.end_backoff(pod.uid)
         is_of_other = pod.scheduler_name not in self._served
         if is_of_other and pod.annotations.get(STAMP):
             self.engine.commit(pod.uid)  # as the component ``gates`` does: its scheduler may bind the pod at any time

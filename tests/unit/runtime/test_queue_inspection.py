@@ -6,7 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+import pytest
 
+from headgate.capacity.api.lease import Lapse, write_lapse
+from headgate.capacity.engine import WaitReason
+from headgate.capacity.names import QUEUE_NAME
 from headgate.http.transport import HTTPRequest, HTTPResponse
 from headgate.runtime.inspection.queues import QueueInspection, inspect_queues
 
@@ -166,3 +170,28 @@ def test_a_terminating_pod_of_a_gated_scheduler_delays_the_next_one_until_it_is_
 def _listed(request: HTTPRequest, *pods: Wire, cpu: str = "9") -> HTTPResponse:
     queue = {"metadata": {"name": "q"}, "spec": {"capability": {"cpu": cpu}}}
     return {"/api/v1/pods": a_list(*pods), f"{KINDS}/queues": a_list(queue)}.get(request.path) or a_list()
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "why"),
+    [
+        ("Unschedulable", "0/1 nodes are available", WaitReason.LAPSED),
+        ("WaitingForQueue", "no node was found for it in time, so its promise in queue q lapsed", WaitReason.LAPSED),
+        ("WaitingForQueue", "queue q has no capacity for 2 cpu", WaitReason.FULL),
+    ],
+)
+def test_a_lapse_counts_unless_the_condition_shows_that_the_scheduler_has_no_leases(
+    reason: str, message: str, why: WaitReason
+) -> None:
+    lapsed = {"headgate.dev/lapsed": write_lapse(Lapse(1, 90.0), "u"), QUEUE_NAME: "q"}
+    condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
+    pod = {**POD, "metadata": {**POD["metadata"], "annotations": lapsed}, "status": {"conditions": [condition]}}
+
+    def reply(request: HTTPRequest) -> HTTPResponse:
+        return a_list(pod) if request.path == "/api/v1/pods" else everything(request)
+
+    found, _ = asked(reply, now_s=100.0)
+    wait = found.queues.peek_wait_reason("u")
+    assert wait is not None
+    assert wait.why is why
+    assert [each.uid for each in found.queues.contents("q").waiting] == ["u"] * (why is WaitReason.FULL)

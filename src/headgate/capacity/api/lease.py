@@ -20,6 +20,8 @@ from headgate.kube.timestamps import MAX_DURATION_HOURS, format_micro_time, pars
 DEFAULT_LEASE_S: Final = 600.0
 BACKOFF: Final = ExponentialBackoff(60.0, 1800.0)
 """How long a pod waits after a lapse before it asks its queue again."""
+LAPSED_TEXT: Final = "no node was found for it in time, so its promise"
+"""How the message of a pod begins that waits after a lapse."""
 _NEVER: Final = "never"
 _NS: Final = 1e-9
 _US_PER_S: Final = 1_000_000

@@ -129,10 +129,15 @@ class PromiseLeases:
                 if record.task.uid in self._began_s:
                     self._set_deadline(record)
         for uid in self._retries.due(now_s):
-            record = cache.records[uid]
+            self.end_backoff(uid)
+
+    def end_backoff(self, uid: str) -> None:
+        """Make a pod whose promise lapsed wait for a grant again."""
+        record = self._cache.records.get(uid)
+        if record is not None and record.is_lapsed:
             record.is_lapsed = False
-            cache.recount(record)
-            cache.changed_pods[uid] = None
+            self._cache.recount(record)
+            self._cache.changed_pods[uid] = None
 
     def _correct_lapse(self, record: PodRecord, now_s: float) -> None:
         """The recorded time of the lapse is in the future: the clock that wrote it was ahead. The lapse counts as of

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from headgate.capacity.api.lease import Lapse
+from headgate.capacity.api.lease import LAPSED_TEXT, Lapse
 from headgate.capacity.cache.gang import Gang
 from headgate.capacity.cache.ledger import QueueAccount
 from headgate.capacity.cache.pod_record import HOLDING, PROMISED, AllocationState, Ask, PodRecord, ask_of
@@ -77,7 +77,7 @@ def find_wait_reason(cache: QueueCache, record: PodRecord) -> QueueWait | None:
 def _lapse_wait(queue: str, lapse: Lapse) -> QueueWait:
     """The wait after a lapse, until the pod asks again. The text is the same while its stamp is being removed."""
     text = (
-        f"no node was found for it in time, so its promise in queue {queue} lapsed at {format_time(lapse.at_s)}; "
+        f"{LAPSED_TEXT} in queue {queue} lapsed at {format_time(lapse.at_s)}; "
         f"it asks its queue again at {format_time(lapse.retry_s)}"
     )
     return queue_wait(WaitReason.LAPSED, queue, text)

@@ -29,7 +29,7 @@ from headgate.kube.serializer import wire_json
 from headgate.runtime.inspection.unavailable import UnavailableResource, lacks, unavailable_resource
 from headgate.scheduling.cache.pod import PodInfo, read_pod
 from headgate.scheduling.cache.pod_shape import ShapeTable
-from headgate.scheduling.gates.capacity_objects import counts_in_queue, leaves_capacity, task_of
+from headgate.scheduling.gates.capacity_objects import asks_in_spite_of_lapse, counts_in_queue, leaves_capacity, task_of
 
 Wire = dict[str, Any]
 ListSteps = Generator[HTTPRequest, HTTPResponse, ListResult[Any] | ListRefused]
@@ -134,6 +134,8 @@ def inspect_queues(
 def apply_pod(queues: QueueEngine, pod: PodInfo, served: Collection[str], now_s: float) -> None:
     """Adds a pod, or its new version. ``served``, ``now_s``: see :func:`inspect_queues`."""
     queues.task_applied(task_of(pod))
+    if asks_in_spite_of_lapse(pod):
+        queues.end_backoff(pod.uid)
     if pod.scheduler_name not in served and pod.annotations.get(STAMP):
         queues.commit(pod.uid)  # as the component ``gates`` does: its scheduler may bind the pod at any time
     if pod.scheduler_name not in served and leaves_capacity(pod):

@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from headgate.capacity.api.lease import LAPSED_TEXT
 from headgate.capacity.api.task import TaskInfo, read_annotations
 from headgate.capacity.api.times import RunTime
 from headgate.capacity.engine import QueueEngine
 from headgate.capacity.kinds.definitions import DEFAULT_QUEUE
 from headgate.capacity.names import DEFAULT, GATE, OPT_IN, POD_GROUPS, QUEUES, STAMP
 from headgate.kube.api_resources import NAMESPACES, APIResource
+from headgate.kube.conditions import WAITING_FOR_QUEUE
 from headgate.scheduling.cache.pod import PodInfo
 from headgate.scheduling.framework.cluster_events import ClusterEvent
 
@@ -50,6 +52,14 @@ def task_of(pod: PodInfo, *, enabled: bool = True) -> TaskInfo:
         run_time=None if (limit_s := pod.run_time_limit_s) is None else RunTime(limit_s, pod.grace_s, pod.started_s),
         sla_s=fields.sla_s,
     )
+
+
+def asks_in_spite_of_lapse(pod: PodInfo) -> bool:
+    """Whether the condition of the pod gives another reason to wait for its queue than a lapse: its scheduler runs
+    without the feature gate ReservationLease, or the back-off is over. After a lapse the reason is Unschedulable until
+    the scheduler has written the new condition."""
+    shown = pod.scheduled
+    return shown is not None and shown.reason == WAITING_FOR_QUEUE and LAPSED_TEXT not in shown.message
 
 
 def counts_in_queue(pod: PodInfo, *, enabled: bool = True) -> bool:
