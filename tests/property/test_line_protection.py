@@ -24,7 +24,6 @@ from hypothesis import strategies as st
 from headgate.quota.api.resource_groups import FlavorResource
 from headgate.quota.api.workload import Workload
 from headgate.quota.cycle.line_protection import LineProtection
-from headgate.quota.cycle.nomination import nominate
 from headgate.quota.effects import Admit
 from headgate.quota.flavors.assignment import AssignmentMode
 from kueue_builders import START_S, a_pod_set
@@ -374,11 +373,9 @@ class ProtectingWorld(EventWorld):
         engine = self.api.engine
         found = []
         for name in engine.cache.queues:
-            queue = engine.cache.queues[name]
             parked = engine.queue_manager._pending_queues[name].parked_shapes
             for pending in [each for each in engine.queue_manager.pending(name) if each.shape in parked]:
-                nomination = nominate(engine.ledger, queue, engine.cache.flavors, pending.workload, pending.order_s)
-                delay = engine.find_delay(pending.key, self.api.now_s)
+                nomination, delay = engine.nominate_pending(pending, self.api.now_s)
                 if nomination.assignment.mode == AssignmentMode.FIT and delay is None:
                     found.append(pending.key)
         return found

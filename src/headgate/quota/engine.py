@@ -31,6 +31,7 @@ from headgate.quota.cache.quota_cache import CacheChange, QuotaCache
 from headgate.quota.cache.quota_ledger import QuotaLedger
 from headgate.quota.cycle.admission_cycle import AdmissionCycle
 from headgate.quota.cycle.line_protection import WorkloadDelay
+from headgate.quota.cycle.nomination import Nomination
 from headgate.quota.effects import Admit, Effect, EmitWorkloadEvent, Evict, SetCondition
 from headgate.quota.flavors.assignment import Assignment
 from headgate.quota.queues.blockers import Blocker, find_blocker
@@ -287,11 +288,10 @@ class QuotaEngine:
         effects += self._with_checks(decided, now_s)
         return effects + self._start(self.ledger.occupancy.ready())  # a withdrawn admission may have freed quota
 
-    def find_delay(self, key: str, now_s: float) -> WorkloadDelay | None:
-        """Why a pending workload may not get the quota that there is for it: it would delay the first in the line of a
-        queue."""
-        pending = self.queue_manager.get(key)
-        return None if pending is None else self._cycle.find_delay(pending, now_s)
+    def nominate_pending(self, pending: PendingWorkload, now_s: float) -> tuple[Nomination, WorkloadDelay | None]:
+        """The nomination of a workload if it were tried now, and why it may not get the quota that there is for it: it
+        would delay the first in the line of a queue."""
+        return self._cycle.nominate_pending(pending, now_s)
 
     # Helpers.
 

@@ -67,6 +67,32 @@ def test_an_explanation_changes_no_state() -> None:
     assert explain_workload(api.engine, "ns/high", api.now_s).state == "QuotaReserved"
 
 
+def test_the_explanation_says_why_a_flavor_with_free_quota_is_not_for_the_workload() -> None:
+    """It waits for quota of another flavor, which an evicted workload still holds."""
+    api = Api()
+    for name in ("one", "two"):
+        api.flavor(name, labels={"flavor": name})
+    quotas = {"one": {"cpu": 4}, "two": {"cpu": 4}}
+    api.queue("cq", quotas, annotations={"headgate.dev/dequeue-strategy": "backfill"})
+    api.submit("holder", a_pod_set(requests={"cpu": 1}, nodeSelector={"flavor": "one"}))
+    api.submit("evicted", a_pod_set(requests={"cpu": 4}, nodeSelector={"flavor": "two"}))
+    api.cycle()
+    api.submit("large", a_pod_set(requests={"cpu": 4}, nodeSelector={"flavor": "one"}), at_s=1)
+    api.change("evicted", lambda wire: wire["spec"].update(active=False))
+    api.submit("any", a_pod_set(requests={"cpu": 2}), at_s=2)
+    api.cycle()
+    found = explain_workload(api.engine, "ns/any", api.now_s)
+    assert found.delay is None
+    assert [(each.flavor, each.reasons) for _, each in found.attempts] == [
+        (
+            "one",
+            ("quota in flavor one would delay workload ns/large, the first in line of ClusterQueue cq",),
+        ),
+        ("two", ("insufficient unused quota for cpu in flavor two, 2 more needed",)),
+    ]
+    assert [(each.flavor, [held.key for held in each.held_by]) for each in found.shortages] == [("two", ["ns/evicted"])]
+
+
 def test_a_workload_in_no_queue_gets_the_reason() -> None:
     api = Api()
     api.submit("early", cpu=1)

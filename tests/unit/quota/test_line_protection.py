@@ -472,6 +472,52 @@ def test_a_workload_takes_another_flavor_if_its_best_one_would_delay_the_first()
     assert (admission.key, admission.admission.pod_sets[0].flavors) == ("ns/any", {"cpu": "one"})
 
 
+def a_queue_with_two_flavors() -> Api:
+    """The first in line, ``large``, waits for flavor ``one``. A workload that may be evicted holds flavor ``two``."""
+    api = Api()
+    for name in ("one", "two"):
+        api.flavor(name, labels={"flavor": name})
+    quotas = {"one": {"cpu": 4}, "two": {"cpu": 4}}
+    api.queue("cq", quotas, annotations=_BACKFILL, preemption={"withinClusterQueue": "LowerPriority"})
+    api.submit("low", pods(4, nodeSelector={"flavor": "two"}), priority=-2)
+    api.submit("holder", pods(1, nodeSelector={"flavor": "one"}), priority=9)
+    assert sorted(admits(api.cycle())) == ["holder", "low"]
+    api.submit("large", pods(4, nodeSelector={"flavor": "one"}), priority=3, at_s=1)
+    assert admits(api.cycle()) == []
+    return api
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_preemptor_does_not_take_another_flavor_that_the_first_waits_for(is_restarted: bool) -> None:
+    api = a_queue_with_two_flavors()
+    api.submit("any", pods(2), at_s=2)
+    assert evicts(api.cycle()) == ["low"]
+    assert api.condition("any") == (
+        "False",
+        "WaitingForPreemptedWorkloads",
+        "couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor two, 2 more needed, "
+        "quota in flavor one would delay workload ns/large, the first in line of ClusterQueue cq. Pending "
+        "the preemption of 1 workload(s)",
+    )
+    if is_restarted:
+        api.restart()
+        assert admits(api.cycle()) == []
+    api.gone("low")
+    (admission,) = [each for each in api.cycle() if isinstance(each, Admit)]
+    assert (admission.key, admission.admission.pod_sets[0].flavors) == ("ns/any", {"cpu": "two"})
+
+
+def test_a_workload_that_waits_for_an_evicted_one_in_another_flavor_is_tried_again_when_the_first_has_gone() -> None:
+    api = a_queue_with_two_flavors()
+    api.change("low", lambda wire: wire["spec"].update(active=False))
+    api.submit("any", pods(2), at_s=2)
+    assert admits(api.cycle()) == []
+    assert api.condition("any")[1] == "WaitingForQuota"
+    api.remove("workload", "ns/large")
+    (admission,) = [each for each in api.cycle() if isinstance(each, Admit)]
+    assert (admission.key, admission.admission.pod_sets[0].flavors) == ("ns/any", {"cpu": "one"})
+
+
 def test_a_reservation_of_the_first_in_a_round_is_not_counted_twice() -> None:
     """In the round that tries the first in line, it also reserves its quota as in Kueue."""
     api = Api()

@@ -31,7 +31,7 @@ from headgate.quota.cache.occupancy import describe_terminating
 from headgate.quota.cache.quota_ledger import QuotaClaim, QuotaLedger, fits
 from headgate.quota.cycle.last_assignments import LastAssignments
 from headgate.quota.cycle.line_protection import LineProtection, WorkloadDelay
-from headgate.quota.cycle.nomination import Nomination, can_reduce_counts, nominate
+from headgate.quota.cycle.nomination import Nomination, can_be_admitted, can_reduce_counts, nominate
 from headgate.quota.effects import Admit, Effect, EmitWorkloadEvent, Evict, SetCondition
 from headgate.quota.flavors.assignment import Assignment, AssignmentMode
 from headgate.quota.preemption.targets import PreemptionTarget
@@ -84,11 +84,17 @@ OnWithdrawn = Callable[[PendingWorkload], None]
 
 
 class CycleEntry(msgspec.Struct, frozen=True):
-    """The head of a queue in a round, with its nomination."""
+    """The head of a queue in a round, with its nomination. ``delays``: why it was not nominated in other flavors."""
 
     pending: PendingWorkload
     queue: ClusterQueue
     nomination: Nomination
+    delays: Sequence[WorkloadDelay] = ()
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether it would delay a protected workload in each flavor that has quota."""
+        return bool(self.delays) and not can_be_admitted(self.nomination)
 
     @property
     def order(self) -> tuple[int, tuple[int, float, str]]:
@@ -154,14 +160,15 @@ class AdmissionCycle:
         workload is not tried."""
         self._outdated[key] = None
 
-    def find_delay(self, pending: PendingWorkload, now_s: float) -> WorkloadDelay | None:
-        """Why the workload may not get the quota that there is for it now. Nothing is changed."""
-        spec = self._queues.get(pending.queue)
-        if spec is None or self._ledger.claim_of(pending.key) is not None or self._is_preempting(pending):
-            return None
+    def nominate_pending(self, pending: PendingWorkload, now_s: float) -> tuple[Nomination, WorkloadDelay | None]:
+        """The nomination of a workload if it were tried now, and why it may not get the quota that there is for it.
+        Nothing is changed."""
+        spec, claim = self._queues[pending.queue], self._ledger.claim_of(pending.key)
+        self._ledger.claim(pending.key, None)
         nomination = nominate(self._ledger, spec, self._flavors, pending.workload, pending.order_s)
-        _, delays = self._line_protection.avoid_delay(pending, nomination, now_s)
-        return delays[0] if delays else None
+        entry = self._avoid_delay(CycleEntry(pending, spec, nomination), claim, now_s)
+        self._ledger.claim(pending.key, claim)
+        return (nomination, entry.delays[0]) if entry.is_held_back else (entry.nomination, None)
 
     def forget(self, key: str) -> None:
         """Drops all state of a workload that was admitted, changed, was deleted, or left its queue."""
@@ -246,11 +253,11 @@ class AdmissionCycle:
         is_stale = any(self._is_evicted(target) for target in entry.nomination.targets)
         if is_stale:
             entry = CycleEntry(entry.pending, entry.queue, self._nominate(entry.pending, entry.queue))
-        entry, delays = (entry, []) if claim is not None else self._avoid_delay(entry, now_s)
+        entry = self._avoid_delay(entry, claim, now_s)
         assignment, targets = entry.nomination.assignment, entry.nomination.targets
         match assignment.mode:
-            case _ if delays:
-                self._hold_back(entry, delays)
+            case _ if entry.is_held_back:
+                self._hold_back(entry)
             case AssignmentMode.FIT if self._ledger.fits(entry.queue.name, assignment.usage):
                 self._admit(entry, now_s)
             case AssignmentMode.PREEMPT if targets and self._would_fit(entry):
@@ -369,17 +376,21 @@ class AdmissionCycle:
         self._queue_manager.hold_head(entry.pending, reason, self._waking_events(entry), is_sticky=True)
         self._set_pending_reason(entry.pending, reason)
 
-    def _avoid_delay(self, entry: CycleEntry, now_s: float) -> tuple[CycleEntry, list[WorkloadDelay]]:
-        """The head with a nomination that delays no protected workload. If there is none: the delays, by flavor. Quota
-        that other heads reserve in this round counts as free: the next round has these reservations no more."""
-        if not self._queue_manager.protecting_queues() or self._is_preempting(entry.pending):
-            return entry, []
+    def _avoid_delay(self, entry: CycleEntry, claim: QuotaClaim | None, now_s: float) -> CycleEntry:
+        """The head with a nomination that delays no protected workload, if there is one. Quota that other heads reserve
+        in this round counts as free: the next round has these reservations no more."""
+        if not self._queue_manager.protecting_queues():
+            return entry
         for queue, usage in self._reserved_in_round:
             self._ledger.simulate_usage(queue, usage, -1)
-        nomination, delays = self._line_protection.avoid_delay(entry.pending, entry.nomination, now_s)
+        claimed = {} if claim is None else claim.usage
+        nomination, delays = self._line_protection.avoid_delay(entry.pending, entry.nomination, claimed, now_s)
         for queue, usage in self._reserved_in_round:
             self._ledger.simulate_usage(queue, usage, +1)
-        return CycleEntry(entry.pending, entry.queue, nomination), delays
+        found = CycleEntry(entry.pending, entry.queue, nomination, delays)
+        if found.is_held_back and claim is None and self._is_preempting(entry.pending):
+            return entry  # an earlier process evicted workloads for it: which quota they release is not known
+        return found
 
     def _is_preemptor(self, pending: PendingWorkload) -> bool:
         """Whether workloads were evicted for it, maybe by an earlier process. The reason that this process wrote last
@@ -391,15 +402,13 @@ class AdmissionCycle:
         """Whether workloads were evicted for it and it is still its turn."""
         return self._is_preemptor(pending) and self._queue_manager.stays_head(pending.key)
 
-    def _hold_back(self, entry: CycleEntry, delays: Sequence[WorkloadDelay]) -> None:
+    def _hold_back(self, entry: CycleEntry) -> None:
         """Parks a workload for which there is quota, because it would delay the first in the line of a queue."""
-        pending, tree = entry.pending, self._ledger.tree_of(entry.queue.name)
-        topics = dict.fromkeys(topic for delay in delays for topic in delay.topics(tree))
-        wakers = (*self._waking_events(entry), *map(ClusterEventWithHint, topics))
-        reason = PendingReason(names.FIRST_IN_LINE_PROTECTED, delays[0].message)
+        pending = entry.pending
+        reason = PendingReason(names.FIRST_IN_LINE_PROTECTED, entry.delays[0].message)
         self._count_decision()
         self._last_assignments.forget(pending.key)
-        self._queue_manager.park(pending, reason, wakers)
+        self._queue_manager.park(pending, reason, self._waking_events(entry))
         self._set_pending_reason(pending, reason)
 
     def _reject(self, entry: CycleEntry, reason_name: str, is_reserving: bool = False) -> None:
@@ -470,7 +479,8 @@ class AdmissionCycle:
         return found
 
     def _waking_events(self, entry: CycleEntry, is_rejected: bool = False) -> RegisteredEvents:
-        """The events after which an attempt is useful: a missing resource becomes free in the tree, or quotas change.
+        """The events after which an attempt is useful: a missing resource becomes free in the tree, quotas change, or
+        the workload would no longer delay a protected one.
 
         ``is_rejected``: no evicted workload is about to release quota. Then a queue that never preempts needs the whole
         request, and the head of a StrictFIFO queue is also tried when another queue borrows what it may reclaim."""
@@ -483,6 +493,7 @@ class AdmissionCycle:
                 for resource, amount in pod_set.requests.items():
                     smallest[resource] = min(amount, smallest.get(resource, amount))
         reclaims = is_rejected and entry.queue.is_strict and policy.reclaim_within_cohort != names.NEVER
+        after_delays = dict.fromkeys(topic for delay in entry.delays for topic in delay.topics(tree))
         return (
             ClusterEventWithHint(("tree", tree)),
             *(ClusterEventWithHint(("borrowed", tree, *fr)) for fr in sorted(short) if reclaims),
@@ -492,6 +503,7 @@ class AdmissionCycle:
                 )
                 for fr in sorted(short)
             ),
+            *map(ClusterEventWithHint, after_delays),
         )
 
     def _set_pending_reason(self, pending: PendingWorkload, reason: PendingReason, *, is_tried: bool = True) -> None:

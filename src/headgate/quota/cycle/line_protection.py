@@ -11,6 +11,7 @@ cohort tree that have a lower priority or, with the same priority, a later time.
 workloads never wait for each other in a circle: the first of all of them waits only for workloads that run. A workload
 of another queue is not held back from the quota of its own queue: it must borrow from a cohort that it shares with the
 first. Nor is a preemptor whose victims are evicted held back: what they release is for it, and the first waits for it.
+It may not take other quota instead.
 ``admission_cycle.py`` asks for each workload that could get quota.
 """
 
@@ -80,6 +81,14 @@ class WorkloadDelay(msgspec.Struct, frozen=True):
             f"{amount_text(resource, self.spare)} {resource} in flavor {flavor}"
         )
 
+    @property
+    def flavor_message(self) -> str:
+        """The reason against the flavor, if the workload may get another one."""
+        return (
+            f"quota in flavor {self.resource[0]} would delay workload {self.first.key}, the first in line of "
+            f"ClusterQueue {self.first.queue}"
+        )
+
 
 class LineProtection:
     """``queues`` and ``flavors``: all of them, by name."""
@@ -131,25 +140,27 @@ class LineProtection:
             self._later.clear()
 
     def avoid_delay(
-        self, pending: PendingWorkload, nomination: Nomination, now_s: float
+        self, pending: PendingWorkload, nomination: Nomination, claimed: Usage, now_s: float
     ) -> tuple[Nomination, list[WorkloadDelay]]:
-        """A nomination that delays no protected workload: the given one, or one in other flavors. If there is none: the
-        last one that was tried, and the delay by each of them."""
+        """A nomination that delays no protected workload, and the delays by those that were tried before it: the given
+        one, then others without the flavors in which it would delay one. If each of them delays one, the last
+        nomination cannot be admitted. ``claimed``: the quota that is freed for this workload."""
         delays: list[WorkloadDelay] = []
-        while (delay := self._find_delay(pending, nomination, now_s)) is not None:
+        while (delay := self._find_delay(pending, nomination, claimed, now_s)) is not None:
             delays.append(delay)
-            avoided = {each.resource[0] for each in delays}
-            flavors = {name: each for name, each in self._flavors.items() if name not in avoided}
+            avoided = {each.resource[0]: each.flavor_message for each in delays}
             queue = self._queues[pending.queue]
-            nomination = nominate(self._ledger, queue, flavors, pending.workload, pending.order_s)
-        return nomination, [] if can_be_admitted(nomination) else delays
+            nomination = nominate(self._ledger, queue, self._flavors, pending.workload, pending.order_s, (), avoided)
+        return nomination, delays
 
-    def _find_delay(self, pending: PendingWorkload, nomination: Nomination, now_s: float) -> WorkloadDelay | None:
+    def _find_delay(
+        self, pending: PendingWorkload, nomination: Nomination, claimed: Usage, now_s: float
+    ) -> WorkloadDelay | None:
         """Why the workload may not get the quota for which it is nominated; None if it may."""
         assignment = nomination.assignment
-        if not can_be_admitted(nomination):
-            return None
         usage = {fr: amount for fr, amount in assignment.usage.items() if amount}
+        if not can_be_admitted(nomination) or all(amount <= claimed.get(fr, 0) for fr, amount in usage.items()):
+            return None
         firsts = self._firsts_before(pending, usage)
         if not firsts:
             return None

@@ -9,7 +9,7 @@ finds the largest counts; like Kueue's, it assumes that fewer pods never fit wor
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -25,6 +25,7 @@ from headgate.quota.preemption.candidates import Preemptor
 from headgate.quota.preemption.targets import PreemptionTarget, find_targets, grade_preemption
 
 Found = TypeVar("Found")
+_NONE_AVOIDED: Final[Mapping[str, str]] = {}
 
 
 def can_reduce_counts(workload: Workload) -> bool:
@@ -69,9 +70,11 @@ def nominate(
     workload: Workload,
     order_s: float,
     tried: LastTriedFlavors = (),
+    avoided: Mapping[str, str] = _NONE_AVOIDED,
 ) -> Nomination:
     """Nominate a workload. ``order_s``: the time that orders the workload in its queue. ``tried``: where an earlier
-    search for flavors stopped. The caller has removed the workload's own claim from the ledger."""
+    search for flavors stopped. ``avoided``: flavors that the workload may not get, and why. The caller has removed the
+    workload's own claim from the ledger."""
     now, after = ledger.now.queue(queue.name), ledger.after_evictions.queue(queue.name)
     if now is None or after is None:
         return Nomination(Assignment())
@@ -80,7 +83,7 @@ def nominate(
     def oracle(fr: FlavorResource, amount: int) -> Grade:
         return grade_preemption(ledger, preemptor, fr, amount)
 
-    assigner = FlavorAssigner(queue, now, after, flavors, oracle)
+    assigner = FlavorAssigner(queue, now, after, flavors, oracle, avoided)
 
     def attempt(counts: Sequence[int]) -> Nomination:
         assignment = assigner.assign(workload, counts, tried)

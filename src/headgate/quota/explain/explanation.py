@@ -11,7 +11,6 @@ import msgspec
 from headgate.quota.api.resource_groups import FlavorResource
 from headgate.quota.cache.quota_ledger import QuotaLedger
 from headgate.quota.cycle.line_protection import WorkloadDelay
-from headgate.quota.cycle.nomination import nominate
 from headgate.quota.engine import QuotaEngine
 from headgate.quota.flavors.assignment import FlavorCandidate
 from headgate.quota.queues.queue_manager import PendingReason
@@ -72,11 +71,7 @@ def explain_workload(engine: QuotaEngine, key: str, now_s: float) -> WorkloadExp
         return WorkloadExplanation(key, state, reason=engine.queue_manager.pending_reason(key))
     queue = engine.cache.queues[pending.queue]
     in_order = [each.key for each in engine.queue_manager.pending(pending.queue)]
-    claim = engine.ledger.claim_of(key)
-    engine.ledger.claim(key, None)
-    found = nominate(engine.ledger, queue, engine.cache.flavors, pending.workload, pending.order_s)
-    engine.ledger.claim(key, claim)
-    delay = engine.find_delay(key, now_s)
+    found, delay = engine.nominate_pending(pending, now_s)
     asked: dict[FlavorResource, int] = {}
     for pod_set in found.assignment.pod_sets:
         for attempt in (each for group in pod_set.groups for each in group):

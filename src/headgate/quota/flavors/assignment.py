@@ -46,7 +46,13 @@ MODE_OF_GRANULAR: Final = {
     GranularMode.FIT: AssignmentMode.FIT,
 }
 
-_SEVERITY: Final = ("", names.WAITING_FOR_QUOTA, names.EXCEEDS_MAX_QUOTA, names.NO_MATCHING_FLAVOR)
+_SEVERITY: Final = (
+    "",
+    names.WAITING_FOR_QUOTA,
+    names.FIRST_IN_LINE_PROTECTED,
+    names.EXCEEDS_MAX_QUOTA,
+    names.NO_MATCHING_FLAVOR,
+)
 
 
 class FlavorAssignment(msgspec.Struct, frozen=True):

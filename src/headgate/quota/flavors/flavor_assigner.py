@@ -38,6 +38,7 @@ LastTriedFlavors = Sequence[Mapping[str, int]]
 """Where an earlier search stopped: for each pod set, by resource, the index of the last flavor that was tried."""
 
 _NO_RESOURCES: Final = frozenset[FlavorResource]()
+_NONE_AVOIDED: Final[Mapping[str, str]] = {}
 
 
 class _QuotaFit(msgspec.Struct, frozen=True):
@@ -51,7 +52,7 @@ class _QuotaFit(msgspec.Struct, frozen=True):
 
 class FlavorAssigner:
     """For one workload at a time. ``now`` and ``after_evictions`` are the queue's nodes in the two trees of
-    ``quota/cache/quota_ledger.py``."""
+    ``quota/cache/quota_ledger.py``. ``avoided``: flavors that the workload may not get, and why."""
 
     def __init__(
         self,
@@ -60,12 +61,14 @@ class FlavorAssigner:
         after_evictions: QuotaNode,
         flavors: Mapping[str, ResourceFlavor],
         oracle: PreemptionOracle,
+        avoided: Mapping[str, str] = _NONE_AVOIDED,
     ) -> None:
         self._queue = queue
         self._now = now
         self._after_evictions = after_evictions
         self._flavors = flavors
         self._oracle = oracle
+        self._avoided = avoided
 
     def assign(self, workload: Workload, counts: Sequence[int] = (), tried: LastTriedFlavors = ()) -> Assignment:
         """Assigns flavors to all pod sets of the workload. ``counts``: the number of pods of each pod set, if it
@@ -162,6 +165,9 @@ class FlavorAssigner:
         )
         if mismatch:
             return FlavorCandidate(name, GranularMode.NO_FIT, 0, (mismatch,), names.NO_MATCHING_FLAVOR), {}, WORST
+        if name in self._avoided:
+            reason = self._avoided[name]
+            return FlavorCandidate(name, GranularMode.NO_FIT, 0, (reason,), names.FIRST_IN_LINE_PROTECTED), {}, WORST
         grade, choices, borrow = BEST, {}, 0
         fits = {resource: self._check_quota((name, resource), before, requests[resource]) for resource in resources}
         for resource, fit in fits.items():
