@@ -500,6 +500,7 @@ class QuotaEngine:
             is_waiting,
             ends_s,
             workload.grace_s if ends_s is not None else 0,
+            known is not None and known.has_reclaimed,
         )
         if holder != known:
             self.ledger.put(holder)

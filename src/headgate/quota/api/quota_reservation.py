@@ -161,7 +161,9 @@ class QuotaHolder(msgspec.Struct, frozen=True):
     """A workload with quota. ``order_s``: the time that would order it in its queue if it were pending; ``reserved_s``:
     since when it holds quota. ``cycle_order``: its position among the admissions of a cycle, until the API shows it.
     ``is_waiting``: it has not started yet, because terminating pods still use its quota. ``ends_s``: when its run-time
-    limit ends; None if it has none, or has not started. ``grace_s``: how long its pods may run after that."""
+    limit ends; None if it has none, or has not started. ``grace_s``: how long its pods may run after that.
+    ``has_reclaimed``: workloads of other queues were evicted for it. The API does not show that: a restarted engine
+    does not know it."""
 
     key: str
     uid: str
@@ -175,3 +177,4 @@ class QuotaHolder(msgspec.Struct, frozen=True):
     is_waiting: bool = False
     ends_s: float | None = None
     grace_s: int = 0
+    has_reclaimed: bool = False

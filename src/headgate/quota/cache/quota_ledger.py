@@ -21,10 +21,11 @@ from headgate.quota.cache.quota_tree import QuotaNode, QuotaTree
 
 
 class QuotaClaim(msgspec.Struct, frozen=True):
-    """The quota that a preemptor waits for while its victims end."""
+    """The quota that a preemptor waits for while its victims end. ``has_reclaimed``: a victim is of another queue."""
 
     queue: str
     usage: Usage
+    has_reclaimed: bool = False
 
 
 OnLimit = Callable[[QuotaHolder, int], None]

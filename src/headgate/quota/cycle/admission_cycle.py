@@ -219,8 +219,8 @@ class AdmissionCycle:
             self._drop_claim_of(claimant)  # another workload is the head now: the freed quota is for the queue
         return CycleEntry(pending, spec, self._nominate(pending, spec))
 
-    def _claim(self, pending: PendingWorkload, usage: Usage) -> None:
-        self._ledger.claim(pending.key, QuotaClaim(pending.queue, usage))
+    def _claim(self, pending: PendingWorkload, usage: Usage, *, has_reclaimed: bool) -> None:
+        self._ledger.claim(pending.key, QuotaClaim(pending.queue, usage, has_reclaimed))
         self._claimants[pending.queue] = pending.key
         self._queue_manager.wake([("line", pending.queue)])
 
@@ -259,7 +259,7 @@ class AdmissionCycle:
             case _ if entry.is_held_back:
                 self._hold_back(entry)
             case AssignmentMode.FIT if self._ledger.fits(entry.queue.name, assignment.usage):
-                self._admit(entry, now_s)
+                self._admit(entry, now_s, has_reclaimed=claim is not None and claim.has_reclaimed)
             case AssignmentMode.PREEMPT if targets and self._would_fit(entry):
                 self._preempt(entry, now_s)
             case AssignmentMode.DEFERRED:
@@ -273,7 +273,7 @@ class AdmissionCycle:
         if claim is not None and self._ledger.claim_of(key) is None:
             self._drop_claim(key, claim)
 
-    def _admit(self, entry: CycleEntry, now_s: float) -> None:
+    def _admit(self, entry: CycleEntry, now_s: float, *, has_reclaimed: bool) -> None:
         pending, assignment = entry.pending, entry.nomination.assignment
         workload = pending.workload
         usage = {fr: amount for fr, amount in assignment.usage.items() if amount}
@@ -297,6 +297,7 @@ class AdmissionCycle:
                 is_waiting=is_waiting,
                 ends_s=ends_s,
                 grace_s=workload.grace_s if ends_s is not None else 0,
+                has_reclaimed=has_reclaimed,
             )
         )
         self._unwritten.add(pending, cycle_order)
@@ -319,6 +320,7 @@ class AdmissionCycle:
         pending, (assignment, targets) = entry.pending, (entry.nomination.assignment, entry.nomination.targets)
         path = self.path(pending.queue)
         withdrawable = self._unwritten.withdrawable(target.holder for target in targets)
+        has_reclaimed = any(target.holder.queue != pending.queue for target in targets)
         for target in targets:
             holder = target.holder
             if holder.key in withdrawable:
@@ -335,9 +337,9 @@ class AdmissionCycle:
             )
         if self._ledger.fits(pending.queue, assignment.usage):
             # In quota that is free now; the workload that had a claim to it gets the quota of the victims.
-            self._admit(entry, now_s)
+            self._admit(entry, now_s, has_reclaimed=has_reclaimed)
             return
-        self._claim(pending, assignment.usage)
+        self._claim(pending, assignment.usage, has_reclaimed=has_reclaimed)
         evicted = len(targets) - len(withdrawable)
         awaited = f"the preemption of {evicted} workload(s)" if evicted else RELEASE_OF_EVICTED
         self._wait_for_evicted(
@@ -360,7 +362,7 @@ class AdmissionCycle:
         workload the quota is reserved only in this round."""
         usage, message = entry.nomination.assignment.usage, entry.nomination.assignment.message
         if claim is not None or self._is_preemptor(entry.pending):
-            self._claim(entry.pending, usage)
+            self._claim(entry.pending, usage, has_reclaimed=claim is not None and claim.has_reclaimed)
             reason = PendingReason(names.WAITING_FOR_PREEMPTED, message)
             self._wait_for_evicted(
                 entry, self._reported.get(entry.pending.key) or _written_reason(entry.pending) or reason

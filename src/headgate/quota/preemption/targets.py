@@ -26,11 +26,39 @@ class PreemptionTarget(msgspec.Struct, frozen=True):
 
 
 def find_targets(ledger: QuotaLedger, preemptor: Preemptor) -> tuple[PreemptionTarget, ...]:
-    """The fewest targets that the order of candidates allows; none if all candidates together are not enough."""
+    """The fewest targets that the order of candidates allows; none if all candidates together are not enough.
+
+    Quota that a workload reclaimed from other queues is not turned into borrowed quota: a preemptor that would borrow
+    evicts no workload of its own queue that reclaimed its quota. Otherwise two queues could evict each other's
+    borrowers for ever."""
     node = ledger.after_evictions.queue(preemptor.queue.name)
     if node is None:
         return ()
     candidates = find_candidates(ledger, preemptor)
+    targets = _search(ledger, preemptor, node, candidates)
+    own = [each for each in candidates.same_queue_candidates if not each.holder.has_reclaimed]
+    if len(own) < len(candidates.same_queue_candidates) and _borrows_reclaimed(ledger, preemptor, node, targets):
+        return _search(ledger, preemptor, node, msgspec.structs.replace(candidates, same_queue_candidates=own))
+    return targets
+
+
+def _borrows_reclaimed(
+    ledger: QuotaLedger, preemptor: Preemptor, node: QuotaNode, targets: tuple[PreemptionTarget, ...]
+) -> bool:
+    """Whether a target of the preemptor's own queue reclaimed its quota, and the queue borrows afterwards."""
+    if not any(target.holder.queue == node.name and target.holder.has_reclaimed for target in targets):
+        return False
+    for target in targets:
+        _simulate(ledger, target.holder, -1)
+    borrows = any(node.borrows_with(fr, amount) for fr, amount in preemptor.usage.items())
+    for target in targets:
+        _simulate(ledger, target.holder, +1)
+    return borrows
+
+
+def _search(
+    ledger: QuotaLedger, preemptor: Preemptor, node: QuotaNode, candidates: Candidates
+) -> tuple[PreemptionTarget, ...]:
     for with_borrowing in _borrow_options(preemptor, candidates, node):
         targets: list[PreemptionTarget] = []
         found = False
