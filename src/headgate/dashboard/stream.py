@@ -3,7 +3,8 @@
 Nothing is queued for a viewer. When its connection can take more, the changes since the last event are read from the
 views, so a slow viewer gets fewer and larger events and costs no memory. A viewer that resumes with a revision that is
 too old, or of another process, gets the event ``reset`` with all rows. The units that wait are not sent: the page asks
-for the rows that it shows (``views/waiting_pages.py``), and an event says that they have changed.
+for the rows that it shows (``views/waiting_pages.py``), and an event says that they have changed. The event
+``connection`` says that the API server is not reached, or is reached again: until then the rows are old.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from headgate.client.connection import Connection
 from headgate.dashboard.rights import ViewerRights, visible
 from headgate.views.cluster_views import ClusterViews
 from headgate.views.rows import TOPICS, Row, Topic
@@ -29,6 +31,7 @@ class ViewerStream:
         self.topics: Final[tuple[Topic, ...]] = tuple(topics)
         self.rights: ViewerRights = rights
         self._last_id = last_id
+        self._connection = Connection()  # what the viewer knows
         self._sent: dict[Topic, set[str]] = {}  # the keys that the viewer has; not kept for one that sees everything
 
     @property
@@ -56,6 +59,15 @@ class ViewerStream:
         if event == "change" and not body:
             return b""
         return encode_event(event, {"revision": views.revision, "topics": body}, self._last_id)
+
+    def next_connection_event(self, connection: Connection) -> bytes:
+        """Empty if the viewer knows it. The reason names addresses, and is for viewers who see everything."""
+        if not self.rights.everything and connection.problem:
+            connection = Connection("the API server does not answer", connection.since_s)
+        if connection == self._connection:
+            return b""
+        self._connection = connection
+        return encode_event("connection", connection)
 
     def _changes(self, views: ClusterViews, known: int) -> dict[str, Any] | None:
         found: dict[str, Any] = {}

@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from headgate.client.connection import Connection
 from headgate.terminal.key_bindings import ACTIONS, LETTERS, NUMBERS, PREFIX, Action, Mode
 from headgate.terminal.rates import Rates
 from headgate.terminal.row_details import row_lines
@@ -49,13 +50,6 @@ class Place(msgspec.Struct):
     first: int = 0
     text: str = ""
     layout: TableLayout | None = None
-
-
-class Connection(msgspec.Struct, frozen=True):
-    """``problem``: why the API server is not reached, since ``since_s``; empty while it is."""
-
-    problem: str = ""
-    since_s: float = 0.0
 
 
 class TopScreen:

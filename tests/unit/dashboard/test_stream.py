@@ -7,6 +7,7 @@ from typing import Any
 
 from capacity_builders import a_queue
 from headgate.capacity.names import QUEUES
+from headgate.client.connection import Connection
 from headgate.dashboard.rights import EVERYTHING, ViewerRights
 from headgate.dashboard.stream import ViewerStream, read_topics
 from headgate.kube.api_resources import PODS
@@ -70,6 +71,23 @@ def test_removed_keys_that_the_viewer_never_saw_are_not_named() -> None:
     cluster.remove(PODS, "mine/mine")
     cluster.flush()
     assert parsed(stream.next_event(cluster.views, EPOCH))[2]["overview"]["removed"] == ["mine"]
+
+
+def test_a_viewer_hears_once_that_the_api_server_is_not_reached_and_once_that_it_is_back() -> None:
+    stream = ViewerStream(("queues",), EVERYTHING)
+    assert stream.next_connection_event(Connection()) == b""
+    lost = stream.next_connection_event(Connection("10.0.0.1 refused", 5.0))
+    assert lost == b'event: connection\ndata: {"problem":"10.0.0.1 refused","since_s":5.0}\n\n'
+    assert stream.next_connection_event(Connection("10.0.0.1 refused", 5.0)) == b""
+    assert b'"problem":""' in stream.next_connection_event(Connection())
+
+
+def test_a_viewer_of_some_rows_does_not_learn_why_the_api_server_is_not_reached() -> None:
+    stream = ViewerStream(("queues",), ViewerRights())
+    lost = stream.next_connection_event(Connection("10.0.0.1 refused", 5.0))
+    assert b"10.0.0.1" not in lost
+    assert b'"since_s":5.0' in lost
+    assert stream.next_connection_event(Connection("10.0.0.1 reset", 5.0)) == b""
 
 
 def test_other_rights_lead_to_a_reset() -> None:

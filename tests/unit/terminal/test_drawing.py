@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from headgate.capacity.names import QUEUES
+from headgate.client.connection import Connection
 from headgate.kube.api_resources import NODES, PODS
 from headgate.terminal.bars import ASCII, UNICODE
 from headgate.terminal.cells import width
 from headgate.terminal.drawing import draw
 from headgate.terminal.screen_text import encode_changes
-from headgate.terminal.top_screen import Connection, TopScreen
+from headgate.terminal.top_screen import TopScreen
 from headgate.terminal.view_tables import TABLES, VIEWS
 from headgate.views.waiting_pages import WaitingPages
 from viewed_clusters import NOW_S, ViewedCluster, a_node, a_pod

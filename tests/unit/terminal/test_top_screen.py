@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from headgate.capacity.names import QUEUES
+from headgate.client.connection import Connection
 from headgate.kube.api_resources import NODES, PODS
 from headgate.quota.kinds.names import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, WORKLOADS
 from headgate.terminal.bars import UNICODE
 from headgate.terminal.drawing import draw
 from headgate.terminal.screen_text import ScreenLine
-from headgate.terminal.top_screen import Connection, Target, TopScreen
+from headgate.terminal.top_screen import Target, TopScreen
 from headgate.terminal.view_tables import VIEWS
 from headgate.views.waiting_pages import WaitingPages
 from kueue_builders import a_cluster_queue, a_flavor, a_local_queue, a_workload

@@ -33,7 +33,6 @@ from headgate.dashboard.io.feed import ViewsFeed
 from headgate.http.transport import Unreachable
 from headgate.runtime.preflight import check_scheduling_gates
 from headgate.terminal.bars import ASCII, UNICODE, Glyphs
-from headgate.terminal.io.connection import ObservedTransport
 from headgate.terminal.io.details import DetailReader, DetailTexts
 from headgate.terminal.io.session import ScreenOptions, Session
 from headgate.terminal.io.tty import Terminal
@@ -118,9 +117,8 @@ def command(
 
 async def _run(rest_config: RESTConfig, options: _Options) -> str:
     """Returns why nothing could be shown."""
-    wake = _Wake()
     async with contextlib.AsyncExitStack() as stack:
-        transport = ObservedTransport(await stack.enter_async_context(connect_component(rest_config)), wake)
+        transport = await stack.enter_async_context(connect_component(rest_config))
         try:
             if found := await perform(transport, check_scheduling_gates()):
                 return found
@@ -136,22 +134,10 @@ async def _run(rest_config: RESTConfig, options: _Options) -> str:
                 return f"there is no terminal to read keys from ({problem.strerror}); --once prints one picture"
             colour = not os.environ.get("NO_COLOR")
             details = DetailReader(feed, _TEXTS)
-            session = Session(screen, feed, transport, terminal, ScreenOptions(_glyphs(), colour), details.read)
-            wake.listener = session
+            session = Session(screen, feed, terminal, ScreenOptions(_glyphs(), colour), details.read)
             await session.run()
             return ""
         return await _print_once(feed, screen, options)
-
-
-class _Wake:
-    """Tells the session, when there is one, that the connection was lost or is back."""
-
-    def __init__(self) -> None:
-        self.listener: Session | None = None
-
-    def __call__(self) -> None:
-        if self.listener is not None:
-            self.listener.rows_changed()
 
 
 @contextlib.asynccontextmanager

@@ -34,6 +34,8 @@ async def find_detail(
     found = None
     if await viewers.may_get(viewer, resource, namespace):
         found = await read_detail(feed, kind, namespace, name)
+        if found is None and feed.connection.problem:
+            return Verdict(502, "the API server cannot be reached")
     if found is None:
         return Verdict(404, f"{kind} {namespace}/{name} does not exist, or you may not get it")
     return found

@@ -42,7 +42,9 @@ class EventStream:
         if not self._rest and self._final:
             self._rest, self._final, self._is_over = self._final, b"", True
         elif not self._rest and not self._is_over:
-            self._rest = self._stream.next_event(self._feed.views, self._feed.epoch) if self._feed.is_synced else b""
+            self._rest = self._stream.next_connection_event(self._feed.connection)
+            if self._feed.is_synced:
+                self._rest += self._stream.next_event(self._feed.views, self._feed.epoch)
             if not self._rest and now_s >= self._due_s:
                 self._rest = COMMENT
         part, self._rest = self._rest[:limit_bytes], self._rest[limit_bytes:]

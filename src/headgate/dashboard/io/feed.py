@@ -16,6 +16,8 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
 from headgate.capacity.names import POD_GROUPS, QUEUES
+from headgate.client.connection import Connection
+from headgate.client.io.observed_transport import ObservedTransport
 from headgate.client.io.read_only_transport import ReadOnlyTransport
 from headgate.client.permissions import FORBIDDEN, describe_permission
 from headgate.controllers.framework.reconcile import Controller
@@ -53,7 +55,8 @@ class ViewsFeed:
     """``epoch`` names the present views: after a restart they begin at another revision."""
 
     def __init__(self, transport: Transport, make_views: Callable[[], ClusterViews] = ClusterViews) -> None:
-        self.transport: Final = ReadOnlyTransport(transport)
+        self._observed: Final = ObservedTransport(transport, self._tell)
+        self.transport: Final = ReadOnlyTransport(self._observed)
         self._make_views: Final = make_views
         self._readers = 0
         self._last_left_s = 0.0
@@ -75,6 +78,11 @@ class ViewsFeed:
     def is_synced(self) -> bool:
         return self._controller is not None and self._controller.is_synced
 
+    @property
+    def connection(self) -> Connection:
+        """Whether the API server is reached; kept up to date while the views are read."""
+        return self._observed.connection
+
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Ends the watches when the block is left."""
@@ -91,7 +99,8 @@ class ViewsFeed:
             self._task = None
 
     def enter(self, listener: Callable[[], None] | None = None) -> int:
-        """Begins to read; ``listener`` is called when rows have changed. Returns what :meth:`leave` takes."""
+        """Begins to read; ``listener`` is called when rows or the connection have changed.
+        Returns what :meth:`leave` takes."""
         self._readers += 1
         if listener is not None:
             self._listeners[id(listener)] = listener
@@ -128,6 +137,13 @@ class ViewsFeed:
 
     async def _run(self) -> None:
         """Reads the cluster until nobody has read for a while."""
+        heartbeat = asyncio.create_task(self._observed.keep_asking())
+        try:
+            await self._keep_views()
+        finally:
+            await _cancel(heartbeat)
+
+    async def _keep_views(self) -> None:
         self._left_out = frozenset(await self._refused())
         self._reset()
         controllers = asyncio.create_task(run_controllers(self._make, self.transport))
@@ -153,6 +169,7 @@ class ViewsFeed:
     def _make(self) -> list[Controller]:
         if self._controller is not None:
             self._reset()  # new controllers receive everything again
+        self._observed.forget_watches()
         views = self.views
         views.set_missing_rights(f"missing right: {describe_permission('list', each)}" for each in self._left_out)
         self._controller = ViewsController(views, self._changed.set, self._left_out)
@@ -175,8 +192,11 @@ class ViewsFeed:
         if is_first:
             self._ready.set()
         if changed or is_first:
-            for listener in list(self._listeners.values()):
-                listener()
+            self._tell()
+
+    def _tell(self) -> None:
+        for listener in list(self._listeners.values()):
+            listener()
 
 
 async def _cancel(*tasks: asyncio.Task[Any]) -> None:

@@ -2,7 +2,7 @@
 
 import { Stream, abortQuestions, get, logInFromAddress, post } from "./api.js";
 import { allowActions, closeAction, setUpActions } from "./actions.js";
-import { h } from "./dom.js";
+import { h, name } from "./dom.js";
 import { OverviewView } from "./overview.js";
 import { QueuesView, QuotaView } from "./queues.js";
 import { Store } from "./store.js";
@@ -30,6 +30,11 @@ const stream = new Stream({
       if (data.status === 401) logIn(data.text);
       return;
     }
+    if (name === "connection") {
+      if (data.problem) showConnection(data);
+      else showState("on");
+      return;
+    }
     store.apply(name, data);
     drawSoon(name === "reset" ? 0 : DRAW_MS);
   },
@@ -37,8 +42,18 @@ const stream = new Stream({
   refused: (error) => logIn(error.message),
 });
 
+// The server of this page does not reach the cluster. A new stream says it again.
+function showConnection({ problem, since_s: sinceS }) {
+  const since = new Date(sinceS * 1000).toLocaleString("sv-SE");
+  $("connection").hidden = false;
+  $("connection").replaceChildren(`The cluster is not reached since ${since}: `, name(problem), ". What is shown is as it was then.");
+  $("live").dataset.state = "lost";
+  $("live").textContent = "not live";
+}
+
 function showState(state) {
   const live = $("live");
+  $("connection").hidden = true;
   live.dataset.state = state;
   live.textContent = state === "on" ? "live" : state === "lost" ? `reconnecting since ${new Date().toLocaleTimeString("sv-SE")}` : isPaused ? "paused" : "not live";
 }

@@ -20,7 +20,6 @@ import msgspec
 from headgate.dashboard.io.feed import ViewsFeed
 from headgate.terminal.bars import Glyphs
 from headgate.terminal.drawing import draw
-from headgate.terminal.io.connection import ObservedTransport
 from headgate.terminal.io.tty import Terminal
 from headgate.terminal.keys import KeyDecoder
 from headgate.terminal.screen_text import ScreenLine, encode_changes
@@ -61,14 +60,12 @@ class Session:
         self,
         screen: TopScreen,
         feed: ViewsFeed,
-        transport: ObservedTransport,
         terminal: Terminal,
         options: ScreenOptions,
         read_detail: ReadDetail,
     ) -> None:
         self._screen: Final = screen
         self._feed: Final = feed
-        self._transport: Final = transport
         self._terminal: Final = terminal
         self._options: Final = options
         self._read_detail: Final = read_detail
@@ -95,7 +92,6 @@ class Session:
         handlers = root.handlers
         root.handlers = [self._remarks, *([] if sys.stderr.isatty() else handlers)]
         reader = self._feed.enter(self.rows_changed)
-        heartbeat = asyncio.create_task(self._transport.keep_asking())
         try:
             with self._terminal.opened():
                 loop.add_reader(self._terminal.keys, self._keys_arrived)
@@ -106,12 +102,10 @@ class Session:
         finally:
             root.handlers = handlers
             self._feed.leave(reader)
-            heartbeat.cancel()
-            for task in (heartbeat, self._reading):
-                if task is not None:
-                    task.cancel()
-                    with contextlib.suppress(asyncio.CancelledError):
-                        await task
+            if self._reading is not None:
+                self._reading.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await self._reading
 
     def rows_changed(self) -> None:
         self._changed = True
@@ -173,7 +167,7 @@ class Session:
         screen = self._screen
         self._has_keys = self._changed = False
         self._drawn_s = time.monotonic()
-        screen.connection = self._transport.connection
+        screen.connection = self._feed.connection
         screen.remark = self._remarks.text if self._drawn_s - self._remarks.at_s < _REMARK_S else ""
         self._update()
         self._explain()

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
+from headgate.client.io.observed_transport import ObservedTransport
 from headgate.http.transport import HTTPRequest, HTTPResponse, LineStream, Unreachable
-from headgate.terminal.io.connection import ObservedTransport
 
 WATCH = HTTPRequest("GET", "/api/v1/pods", "watch=true", {})
 
@@ -58,6 +58,20 @@ def test_a_watch_without_a_connection_is_a_problem_until_it_has_one() -> None:
 
     asyncio.run(run())
     assert changes == ["connection refused", ""]
+
+
+def test_the_problem_of_a_watch_that_does_not_begin_again_is_forgotten() -> None:
+    async def run() -> tuple[str, str]:
+        server = Server()
+        observed = ObservedTransport(server, lambda: None)
+        server.status = None
+        with pytest.raises(Unreachable):
+            await observed.stream(WATCH, idle_s=1)
+        before = observed.connection.problem
+        observed.forget_watches()
+        return before, observed.connection.problem
+
+    assert asyncio.run(run()) == ("connection refused", "")
 
 
 @pytest.mark.parametrize(("status", "problem"), [(None, "connection refused"), (401, "credentials"), (403, "")])

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from headgate.client.connection import Connection
 from headgate.http.transport import HTTPRequest, HTTPResponse, LineStream, Transport, Unreachable
-from headgate.terminal.top_screen import Connection
 
 _EVERY_S: Final = 5.0
 _RETRY_S: Final = 1.0
@@ -52,6 +52,11 @@ class ObservedTransport:
     async def close(self) -> None:
         await self._transport.close()
 
+    def forget_watches(self) -> None:
+        """All watches end, and others begin: a problem of one that does not begin again would stay for ever."""
+        for path in [each for each in self._problems if each != _HEARTBEAT]:
+            self._set(path, "")
+
     async def keep_asking(self) -> None:
         """The heartbeat, until it is cancelled."""
         while True:
@@ -67,7 +72,7 @@ class ObservedTransport:
         except TimeoutError:
             return f"the API server has not answered for {_TIMEOUT_S:.0f} s"
         if response.status == _UNAUTHORIZED:
-            return "the API server does not accept the credentials of this kubeconfig any more (401)"
+            return "the API server does not accept the credentials of this process any more (401)"
         return ""
 
     def _set(self, path: str, problem: str) -> None:
