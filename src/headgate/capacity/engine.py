@@ -20,7 +20,7 @@ from headgate.capacity.cache.gang import GangAttempt, gang_attempt_of
 from headgate.capacity.cache.ledger import LedgerColumn
 from headgate.capacity.cache.pod_record import NEEDS_NO_NODE, PROMISED, AllocationState
 from headgate.capacity.conf import DEFAULTS, SchedulerConf
-from headgate.capacity.grants import grants, wait_reasons
+from headgate.capacity.grants import grants, queue_contents, wait_reasons
 from headgate.capacity.grants.delayed_starts import DelayedStarts
 from headgate.capacity.grants.event_handlers import QueueEventHandlers
 from headgate.capacity.grants.gate_removal import LiftedPod, find_after_lift
@@ -38,7 +38,7 @@ from headgate.capacity.grants.remedies import (
 )
 from headgate.capacity.names import ROOT
 from headgate.capacity.ordering.granted_pods import GrantedPodQueue
-from headgate.capacity.ordering.order_keys import created_s_of, share_of
+from headgate.capacity.ordering.order_keys import share_of
 from headgate.capacity.preemption import preemption_plan
 from headgate.capacity.preemption.preemption_plan import PreemptionPlan
 from headgate.capacity.preemption.victim_rules import PreemptionRules, VictimCandidate
@@ -583,11 +583,7 @@ class QueueEngine:
 
     def oldest_waiting_s(self, queue: str) -> float | None:
         """The creation time of the oldest job that waits for a grant in this queue (not below it)."""
-        self._cache.process_changes()
-        waiting = [created_s_of(key) for key, _ in self._cache.grant_index.waiting_units(queue)]
-        if self._cache.admission is not None:
-            waiting += self._cache.admission.held_since_s(queue)
-        return min(waiting, default=None)
+        return queue_contents.find_oldest_s(self._cache, queue)
 
     def changed_queues(self) -> list[str]:
         """Queues whose usage, limits or state changed since the last call."""

@@ -11,6 +11,7 @@ import msgspec
 
 from headgate.capacity.cache.pod_record import NEEDS_NO_NODE, PROMISED, AllocationState, PodRecord
 from headgate.capacity.grants.queue_cache import QueueCache
+from headgate.capacity.ordering.order_keys import created_s_of
 
 
 class CapacityHolder(msgspec.Struct, frozen=True):
@@ -53,6 +54,15 @@ def find_contents(cache: QueueCache, queue: str) -> QueueContents:
         tuple(map(_waiting, waiting)),
         tuple(_waiting(each) for each in sorted(held_back, key=lambda each: (each.task.namespace, each.task.name))),
     )
+
+
+def find_oldest_s(cache: QueueCache, queue: str) -> float | None:
+    """The creation time of the oldest job that waits for a grant in this queue (not below it)."""
+    cache.process_changes()
+    waiting = [created_s_of(key) for key, _ in cache.grant_index.waiting_units(queue)]
+    if cache.admission is not None:
+        waiting += cache.admission.held_since_s(queue)
+    return min(waiting, default=None)
 
 
 def find_line(cache: QueueCache, queue: str) -> list[str]:
