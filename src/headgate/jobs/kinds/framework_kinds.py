@@ -131,8 +131,8 @@ _RAY_CLUSTER: Final[Object] = {
     "suspend": "spec.suspend",
     "podSets": _ray_pod_sets(_CLUSTER),
     # Kueue frees the quota as soon as the cluster is not ready, though its pods run. Here it is free when KubeRay has
-    # deleted them. The state is empty while pods start for the first time; after a suspension it stays until all pods are
-    # ready, and the condition says more.
+    # deleted them. The state is empty while pods start for the first time. After a suspension it stays until all pods
+    # are ready, so the condition counts, too.
     "active": {
         "all": [
             {"present": "status"},
