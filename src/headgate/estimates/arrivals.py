@@ -1,14 +1,18 @@
 """Future arrivals: units that were created in the past, created again.
 
 A unit that arrives later may still start earlier: it has a higher priority, another queue, or is smaller. So a replay
-needs arrivals. They are a block bootstrap: from a past moment on, the same units arrive in the same order and with the
-same distances; if the past is longer than a day, the moment is at the same time of the day.
+needs arrivals. They are a block bootstrap: the past is cut into blocks of an hour, and blocks are drawn one after the
+other, those from about the same time of the day more often. A block has its units in their order and with their
+distances, so bursts stay bursts. Each replay first weighs the blocks at random (the Bayesian bootstrap, Rubin 1981):
+how many units arrive in the long run, and in which queues, is not known exactly either.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any, Final
 
 import msgspec
@@ -25,6 +29,14 @@ Object = dict[str, Any]
 MAX_ARRIVALS: Final = 400
 """Of one replay. A unit that still waits then is behind so many others that further ones matter little."""
 _DAY_S: Final = 86_400.0
+_BLOCK_S: Final = 3600.0
+_MIN_BLOCKS: Final = 12
+_LONGEST_PAST_S: Final = 60 * _DAY_S
+"""Older arrivals do not count."""
+_SAME_TIME_S: Final = 4 * 3600.0
+"""How far the times of the day of two blocks may differ if one day is known; with more days it is less."""
+_OTHER_TIME: Final = 0.02
+"""The weight of a block from another time of the day, relative to one from the same time."""
 
 
 class PastArrival(msgspec.Struct, frozen=True):
@@ -45,29 +57,48 @@ NO_ARRIVALS: Final = ArrivalHistory()
 
 
 def drawn_arrivals(history: ArrivalHistory, now_s: float, seed: int) -> Iterator[tuple[float, PastArrival]]:
-    """Arrivals after ``now_s``, each with its time. The iterator does not end unless the history is empty."""
-    random = RandomNumbers(seed, 2)
+    """Arrivals after ``now_s``, each with its time. The iterator ends only if nothing arrived before."""
     past = history.arrivals
-    span_s = now_s - history.since_s
-    if not past or span_s <= 0:
-        return
+    span_s = min(now_s - history.since_s, _LONGEST_PAST_S)
     times = [each.unit.created_s for each in past]
-    at_s, is_empty = now_s, False
+    if bisect_left(times, now_s - span_s) == bisect_left(times, now_s):
+        return
+    random = RandomNumbers(seed, 2)
+    blocks = _Blocks(span_s, random)
+    at_s = now_s
     while True:
-        # A block without arrivals is followed by the whole past, so that arrivals always come.
-        from_s = history.since_s if is_empty else _start_of_block(span_s, now_s, random)
-        block = past[bisect_left(times, from_s) :]
-        for each in block:
+        from_s = now_s - blocks.drawn_age_s(at_s - now_s)
+        for each in past[bisect_left(times, from_s) : bisect_left(times, from_s + blocks.length_s)]:
             yield at_s + each.unit.created_s - from_s, each
-        at_s += max(now_s - from_s, 1.0)
-        is_empty = not block
+        at_s += blocks.length_s
 
 
-def _start_of_block(span_s: float, now_s: float, random: RandomNumbers) -> float:
-    days = int(span_s // _DAY_S)
-    if days:
-        return now_s - (1 + int(random.uniform() * days)) * _DAY_S
-    return now_s - span_s * random.uniform()
+class _Blocks:
+    """The past in blocks of equal length, the newest first, with random weights."""
+
+    def __init__(self, span_s: float, random: RandomNumbers) -> None:
+        count = max(math.ceil(span_s / _BLOCK_S), _MIN_BLOCKS)
+        self.length_s: Final = _BLOCK_S if span_s > _DAY_S else span_s / count
+        self._random = random
+        self._weights = [random.exponential(1.0) for _ in range(count)]
+        self._width_s = _SAME_TIME_S / max(span_s / _DAY_S, 1.0)
+        self._cumulative: dict[float, list[float]] = {}
+
+    def drawn_age_s(self, after_s: float) -> float:
+        """How long before now the block began that arrives again ``after_s`` from now."""
+        of_day = round(after_s % _DAY_S, 3)
+        cumulative = self._cumulative.get(of_day)
+        if cumulative is None:
+            near = (self._nearness((number + 1) * self.length_s + of_day) for number in range(len(self._weights)))
+            weights = (weight * each for weight, each in zip(self._weights, near, strict=True))
+            cumulative = self._cumulative[of_day] = list(accumulate(weights))
+        return (1 + self._random.choice(range(len(cumulative)), cumulative)) * self.length_s
+
+    def _nearness(self, apart_s: float) -> float:
+        """How well a block stands for another one that is so long after it."""
+        of_day = apart_s % _DAY_S
+        distance = min(of_day, _DAY_S - of_day) / self._width_s
+        return _OTHER_TIME + math.exp(-distance * distance / 2)
 
 
 def created_again(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import islice, takewhile
 
 from estimate_states import NOW_S, pod, pod_group, workload
 from headgate.capacity.names import GATE, GROUP_NAMES, POD_GROUPS, STAMP
@@ -28,11 +28,43 @@ def test_a_past_of_less_than_a_day_arrives_again_from_some_moment_on() -> None:
     assert times[-1] <= NOW_S + 10 * 300
 
 
-def test_days_arrive_again_at_the_same_time_of_the_day() -> None:
-    past = history(*(NOW_S - day * DAY_S + 100 for day in range(3, 0, -1)), NOW_S - 3 * DAY_S - 1)
-    for seed in range(5):
+def test_arrivals_come_at_about_the_same_time_of_the_day() -> None:
+    past = history(*(NOW_S - day * DAY_S + 7200 + 60 * n for day in range(7, 0, -1) for n in range(20)))
+    near: list[bool] = []
+    for seed in range(50):
         at_s, _ = next(drawn_arrivals(past, NOW_S, seed))  # type: ignore[arg-type]
-        assert at_s == NOW_S + 100
+        near.append(abs((at_s - NOW_S) % DAY_S - 7800) < 3 * 3600)
+    assert sum(near) >= 45
+
+
+def test_replays_differ_in_how_much_arrives() -> None:
+    past = history(*(NOW_S - 12 * 3600 + 300 * n for n in range(144)))
+
+    def count(past: object, seed: int) -> int:
+        drawn = drawn_arrivals(past, NOW_S, seed)  # type: ignore[arg-type]
+        return len(list(takewhile(lambda each: each[0] < NOW_S + DAY_S, drawn)))
+
+    assert {count(past, seed) for seed in range(5)} == {288}  # all hours are alike
+    bursts = history(*(NOW_S - 12 * 3600 + 3600 * (n // 36) * 3 + n for n in range(144)))
+    counts = sorted(count(bursts, seed) for seed in range(40))
+    assert counts[0] < 200
+    assert counts[-1] > 400
+
+
+def test_one_day_of_the_past_does_not_arrive_in_the_same_order_in_all_replays() -> None:
+    past = history(*(NOW_S - 1.3 * DAY_S + 997.0 * n for n in range(112)))
+    drawn = [tuple(unit.unit.key for _, unit in islice(drawn_arrivals(past, NOW_S, seed), 20)) for seed in range(9)]  # type: ignore[arg-type]
+    assert len(set(drawn)) == 9
+
+
+def test_units_that_were_created_together_arrive_together() -> None:
+    past = history(*(NOW_S - 11 * 3600 + 3600 * (n // 4) for n in range(40)))
+    times = [at_s for at_s, _ in islice(drawn_arrivals(past, NOW_S, 2), 40)]  # type: ignore[arg-type]
+    assert all(times[n] == times[n + 3] for n in range(0, 40, 4))
+
+
+def test_a_past_of_more_than_sixty_days_without_arrivals_brings_none() -> None:
+    assert list(drawn_arrivals(history(NOW_S - 61 * DAY_S), NOW_S, 0)) == []  # type: ignore[arg-type]
 
 
 def test_without_a_past_nothing_arrives() -> None:
