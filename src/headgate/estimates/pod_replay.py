@@ -26,7 +26,9 @@ from headgate.estimates.arrivals import (
 )
 from headgate.estimates.run_times import RunTimeDraw
 from headgate.estimates.units import Unit, time_s
+from headgate.kube import conditions
 from headgate.kube.api_resources import PODS, APIResource
+from headgate.kube.lenient_reader import get_path
 from headgate.kube.timestamps import format_time
 from headgate.scheduling.scheduler import Scheduler
 from headgate.simulate import job_objects, pod_objects
@@ -113,7 +115,8 @@ class PodReplay:
             unit = self._units.get(uid)
             if metadata.get("deletionTimestamp"):
                 deleted_s = time_s(metadata["deletionTimestamp"]) or self.now_s
-                self._push(max(deleted_s, self.now_s + _MIN_STEP_S), _GONE, (uid, None))
+                gone_s = max(min(deleted_s, self.now_s + _STOP_S), self.now_s + _MIN_STEP_S)
+                self._push(gone_s, _GONE, (uid, pod if _is_preempted(pod) else None))
             elif node and unit is not None:
                 started_s = self.now_s if unit.started_s is None else unit.started_s
                 self._push_end(uid, max(started_s + self._draw.total_s(unit), self.now_s + _MIN_STEP_S))
@@ -238,6 +241,12 @@ class PodReplay:
         if unit is not None:
             self._units[again["metadata"]["uid"]] = unit
         self._put(PODS, again)
+
+
+def _is_preempted(pod: Object) -> bool:
+    """Whether it terminates because of a preemption: its owner will create it again."""
+    found = conditions.find(get_path(pod, ("status", "conditions")), conditions.DISRUPTION_TARGET) or {}
+    return found.get("status") == "True" and found.get("reason") == conditions.PREEMPTION_BY_SCHEDULER
 
 
 def as_new_pod(pod: Object, number: int, now_s: float) -> Object:

@@ -27,10 +27,12 @@ Objects = Mapping[APIResource, Sequence[Object]]
 
 
 class Past(msgspec.Struct, frozen=True):
-    """What is known of the past: units that have ended, and arrivals."""
+    """What is known of the past: units that have ended, and arrivals. ``ran_s``: how long units that wait or run again
+    ran before they were interrupted, by key."""
 
     ended: tuple[Unit, ...]
     arrivals: ArrivalHistory
+    ran_s: Mapping[str, float] = {}
 
 
 def pod_state(objects: Objects, now_s: float, past: Past | None = None) -> PodReplayState:
@@ -48,7 +50,7 @@ def pod_state(objects: Objects, now_s: float, past: Past | None = None) -> PodRe
         now_s,
         tuple((resource, obj) for resource, listed in objects.items() if resource != PODS for obj in listed),
         live,
-        {uid: units[unit.key] for uid, unit in own.items()},
+        {uid: _with_run(units[unit.key], past) for uid, unit in own.items()},
         past.ended,
         past.arrivals,
     )
@@ -97,10 +99,15 @@ def workload_state(objects: Objects, now_s: float, past: Past | None = None) -> 
         now_s,
         tuple((resource, obj) for resource, _ in SERVED if resource != WORKLOADS for obj in objects.get(resource, ())),
         tuple(each for each in workloads if not _is_finished(each)),
-        units,
+        {key: _with_run(unit, past) for key, unit in units.items()},
         past.ended,
         past.arrivals,
     )
+
+
+def _with_run(unit: Unit, past: Past) -> Unit:
+    ran_s = past.ran_s.get(unit.key, 0.0)
+    return msgspec.structs.replace(unit, ran_s=ran_s) if ran_s else unit
 
 
 def _is_finished(workload: Object) -> bool:

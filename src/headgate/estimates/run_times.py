@@ -1,20 +1,20 @@
-"""Run times: learned from units that have ended, or declared; and how they are drawn for one replay.
+"""Run times: learned from units that have ended, run or were interrupted, or declared; and drawn for one replay.
 
-Of a unit that has run for some time, only observations that are longer count. Draws are a smoothed bootstrap: one of
-the observations, spread by a kernel in the logarithm; each replay first resamples the observations, so that a basis of
-few observations gives a wide range. Observations that are all equal give exactly that run time. A declared limit is an
-upper end: the share of the limit that jobs use is close to uniform (Mu'alem and Feitelson 2001).
+Of a unit that has run for some time, only longer run times count (``survival.py``). Each replay weighs the observations
+anew, so that a basis of few observations gives a wide range. Observations that are all equal give exactly that run
+time. A declared limit is an upper end: the share of the limit that jobs use is close to uniform (Mu'alem and Feitelson
+2001).
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final, Literal
 
 import msgspec
 
+from headgate.estimates.survival import Sample, SurvivalCurve, sample_of
 from headgate.estimates.units import Unit
 from headgate.simulate.random_numbers import RandomNumbers
 
@@ -23,19 +23,15 @@ Source = Literal["service", "declared", "owner", "template", "queue", "limit", "
 MIN_OBSERVATIONS: Final = 5
 _MAX_OBSERVATIONS: Final = 400
 """The newest ones count."""
-_KERNEL: Final = 0.9
-"""Silverman's factor for the width of the kernel."""
-_TAIL_SHAPE: Final = 1.0
-"""Of the Pareto distribution for a unit that already runs longer than its observations: the median of its rest is as
-long as it has run."""
-_MAX_TAIL: Final = 50.0
 
 
 class RunTimeBasis(msgspec.Struct, frozen=True):
-    """What is known of the run time of a unit. ``observations``: in seconds, ascending."""
+    """What is known of the run time of a unit. ``known_s``: the declared run time, or the limit; ``sample``: what was
+    observed."""
 
     source: Source
-    observations: tuple[float, ...] = ()
+    known_s: float = 0.0
+    sample: Sample | None = None
 
     @property
     def is_known(self) -> bool:
@@ -43,32 +39,45 @@ class RunTimeBasis(msgspec.Struct, frozen=True):
 
 
 class RunTimeHistory:
-    """Observed run times by owner and template, by template, by owner, and by queue; the first that has enough
-    counts."""
+    """Observed run times by owner and template, by template, by owner, and by queue; the first that has enough ends
+    counts. ``present``: units that have not ended."""
 
-    def __init__(self, ended: Iterable[Unit]) -> None:
-        observed: dict[tuple[str, ...], list[float]] = {}
-        for unit in sorted(ended, key=lambda each: each.ended_s or 0.0):
-            if unit.started_s is None or unit.ended_s is None or unit.is_service:
-                continue
+    def __init__(self, ended: Iterable[Unit], present: Iterable[Unit] = (), now_s: float = 0.0) -> None:
+        observed: dict[tuple[str, ...], list[tuple[float, float, bool]]] = {}
+        for unit, begin_s, run_s, is_end in sorted(_observations(ended, present, now_s), key=lambda each: each[1:]):
             for _, key in _keys(unit):
-                observed.setdefault(key, []).append(max(unit.ended_s - unit.started_s, 0.0))
-        self._observed: Final = {
-            key: tuple(sorted(values[-_MAX_OBSERVATIONS:])) for key, values in observed.items() if values
+                observed.setdefault(key, []).append((begin_s, run_s, is_end))
+        self._samples: Final = {
+            # The newest by their start: of those that ended last, too many are short.
+            key: sample_of((run_s, is_end) for _, run_s, is_end in values[-_MAX_OBSERVATIONS:])
+            for key, values in observed.items()
         }
 
     def basis_of(self, unit: Unit) -> RunTimeBasis:
         if unit.is_service:
             return RunTimeBasis("service")
         if unit.declared_s is not None:
-            return RunTimeBasis("declared", (unit.declared_s,))
+            return RunTimeBasis("declared", unit.declared_s)
         for source, key in _keys(unit):
-            found = self._observed.get(key, ())
-            if len(found) >= MIN_OBSERVATIONS:
-                return RunTimeBasis(source, found)
+            found = self._samples.get(key)
+            if found is not None and found.ends >= MIN_OBSERVATIONS:
+                return RunTimeBasis(source, sample=found)
         if unit.limit_s is not None:
-            return RunTimeBasis("limit", (unit.limit_s,))
+            return RunTimeBasis("limit", unit.limit_s)
         return RunTimeBasis("unknown")
+
+
+def _observations(
+    ended: Iterable[Unit], present: Iterable[Unit], now_s: float
+) -> Iterator[tuple[Unit, float, float, bool]]:
+    """Units, with their start, how long they were seen to run, and whether they ended then."""
+    for unit in ended:
+        if unit.started_s is not None and unit.ended_s is not None and not unit.is_service:
+            yield unit, unit.started_s, max(unit.ended_s - unit.started_s, 0.0), not unit.is_interrupted
+    for unit in {each.key: each for each in present}.values():
+        run_s = seen_s(unit, now_s)
+        if run_s > 0 and unit.ended_s is None and not unit.is_service:
+            yield unit, unit.created_s if unit.started_s is None else unit.started_s, run_s, False
 
 
 def _keys(unit: Unit) -> tuple[tuple[Source, tuple[str, ...]], ...]:
@@ -80,6 +89,11 @@ def _keys(unit: Unit) -> tuple[tuple[Source, tuple[str, ...]], ...]:
     )
 
 
+def seen_s(unit: Unit, now_s: float) -> float:
+    """How long the unit runs at least: as long as it has run, or did before it was interrupted."""
+    return max(now_s - unit.started_s if unit.started_s is not None else 0.0, unit.ran_s, 0.0)
+
+
 class RunTimeDraw:
     """The run times of one replay. ``unknown_s``: the remaining run time of units of which nothing is known."""
 
@@ -89,7 +103,7 @@ class RunTimeDraw:
         self._now_s = now_s
         self._unknown_s = unknown_s
         self._drawn: dict[str, float] = {}
-        self._resampled: dict[tuple[float, ...], tuple[float, ...]] = {}
+        self._curves: dict[Sample, SurvivalCurve] = {}
         self.bases: dict[str, RunTimeBasis] = {}
 
     def total_s(self, unit: Unit) -> float:
@@ -99,54 +113,23 @@ class RunTimeDraw:
             basis = self._history.basis_of(unit)
             if not unit.is_arrival:
                 self.bases[unit.key] = basis
-            elapsed_s = max(self._now_s - unit.started_s, 0.0) if unit.started_s is not None else 0.0
-            found = self._drawn[unit.key] = self._draw(basis, elapsed_s, unit.limit_s)
+            ran_s = max(self._now_s - unit.started_s, 0.0) if unit.started_s is not None else 0.0
+            found = self._drawn[unit.key] = self._draw(basis, seen_s(unit, self._now_s), ran_s, unit.limit_s)
         return found
 
-    def _draw(self, basis: RunTimeBasis, elapsed_s: float, limit_s: float | None) -> float:
+    def _draw(self, basis: RunTimeBasis, beyond_s: float, ran_s: float, limit_s: float | None) -> float:
+        """``beyond_s``: how long the unit runs at least. ``ran_s``: how long it has run until now."""
         if basis.source == "service":
             return math.inf
         if basis.source == "unknown":
-            return elapsed_s + self._unknown_s
+            return ran_s + self._unknown_s
         if basis.source == "declared":
-            return max(basis.observations[0], elapsed_s)
+            return max(basis.known_s, ran_s)
         if basis.source == "limit":
-            return elapsed_s + max(basis.observations[0] - elapsed_s, 0.0) * self._random.uniform()
-        observations = self._resampled.get(basis.observations)
-        if observations is None:
-            observations = self._resampled[basis.observations] = _resample(basis.observations, self._random)
-        drawn_s = draw_beyond(observations, basis.observations, elapsed_s, self._random)
-        return drawn_s if limit_s is None else max(min(drawn_s, limit_s), elapsed_s)
-
-
-def _resample(observations: tuple[float, ...], random: RandomNumbers) -> tuple[float, ...]:
-    count = len(observations)
-    return tuple(sorted(observations[int(random.uniform() * count)] for _ in range(count)))
-
-
-def draw_beyond(
-    observations: Sequence[float], original: Sequence[float], elapsed_s: float, random: RandomNumbers
-) -> float:
-    """A run time that is longer than ``elapsed_s``. ``original``: the observations before they were resampled."""
-    if original[0] == original[-1] and elapsed_s < original[0]:
-        return original[0]
-    longer = observations[bisect_right(observations, elapsed_s) :]
-    count = len(longer)
-    if random.uniform() * (count + 1) < 1 and elapsed_s > 0:
-        return float(elapsed_s * min(random.uniform() ** (-1 / _TAIL_SHAPE), _MAX_TAIL))
-    if not count:
-        return elapsed_s if elapsed_s > 0 else observations[-1]
-    width = _kernel_width(longer)
-    for _ in range(8):
-        drawn_s = longer[int(random.uniform() * count)] * math.exp(width * random.normal())
-        if drawn_s > elapsed_s:
-            return drawn_s
-    return longer[int(random.uniform() * count)]
-
-
-def _kernel_width(values: Sequence[float]) -> float:
-    """Silverman's rule for the logarithms of the values; at most 0.5."""
-    logs = [math.log(max(each, 0.1)) for each in values]
-    mean = math.fsum(logs) / len(logs)
-    variance = math.fsum((each - mean) ** 2 for each in logs) / len(logs)
-    return float(min(_KERNEL * math.sqrt(variance) * len(logs) ** -0.2, 0.5))
+            return beyond_s + max(basis.known_s - beyond_s, 0.0) * self._random.uniform()
+        assert basis.sample is not None
+        curve = self._curves.get(basis.sample)
+        if curve is None:
+            curve = self._curves[basis.sample] = SurvivalCurve(basis.sample, self._random)
+        drawn_s = curve.draw(beyond_s)
+        return drawn_s if limit_s is None else max(min(drawn_s, limit_s), ran_s)

@@ -17,15 +17,19 @@ from headgate.estimates.workload_replay import MakeController, WorkloadReplay, W
 Object = dict[str, Any]
 
 
+def _history(state: PodReplayState | WorkloadState) -> RunTimeHistory:
+    return RunTimeHistory(state.ended, state.units.values(), state.now_s)
+
+
 def settle_pods(make_scheduler: MakeScheduler, state: PodReplayState) -> Sequence[Object]:
     """The pods, as the scheduler leaves them at once."""
-    draw = RunTimeDraw(RunTimeHistory(state.ended), 0, state.now_s)
+    draw = RunTimeDraw(_history(state), 0, state.now_s)
     return PodReplay(make_scheduler, state, draw, {}, arrivals_seed=None).settled()
 
 
 def settle_workloads(make_controller: MakeController, state: WorkloadState) -> Sequence[Object]:
     """The Workloads, as the quota controller leaves them at once."""
-    draw = RunTimeDraw(RunTimeHistory(state.ended), 0, state.now_s)
+    draw = RunTimeDraw(_history(state), 0, state.now_s)
     return WorkloadReplay(make_controller, state, draw, {}, arrivals_seed=None).settled()
 
 
@@ -43,7 +47,7 @@ def estimate_pods(
 
     return estimate_starts(
         run,
-        RunTimeHistory(state.ended),
+        _history(state),
         state.now_s,
         targets,
         settings,
@@ -65,7 +69,7 @@ def estimate_workloads(
 
     return estimate_starts(
         run,
-        RunTimeHistory(state.ended),
+        _history(state),
         state.now_s,
         targets,
         settings,

@@ -34,8 +34,9 @@ _NUMBERS: Final = re.compile(r"\d+")
 class Unit(msgspec.Struct, frozen=True):
     """``owner``: what creates such units again and again (a CronJob, a generated name, a numbered name); ``template``:
     a hash of what it runs and requests. ``limit_s``: the declared run-time limit, ``declared_s``: the declared run
-    time; a unit of a service never ends. ``is_arrival``: it arrives in a replay only. Times are in seconds since 1970;
-    ``started_s`` is None while it waits."""
+    time; a unit of a service never ends. ``is_arrival``: it arrives in a replay only. ``is_interrupted``: it was
+    stopped, so it would have run longer; ``ran_s``: its longest run that was interrupted, if it starts again. Times are
+    in seconds since 1970; ``started_s`` is None while it waits."""
 
     key: str
     queue: str
@@ -48,6 +49,8 @@ class Unit(msgspec.Struct, frozen=True):
     declared_s: float | None = None
     is_service: bool = False
     is_arrival: bool = False
+    is_interrupted: bool = False
+    ran_s: float = 0.0
 
     @property
     def is_running(self) -> bool:
@@ -96,6 +99,7 @@ def pod_unit(pod: Object, queue: str) -> Unit:
         _number(get_path(pod, ("spec", "activeDeadlineSeconds"))),
         declared_s,
         controller.get("kind") in SERVICES or declared_s == float("inf"),
+        is_interrupted=conditions.is_true(get_path(pod, ("status", "conditions")), conditions.DISRUPTION_TARGET),
     )
 
 
@@ -139,6 +143,7 @@ def merged(units: Iterable[Unit]) -> dict[str, Unit]:
             created_s=min(known.created_s, each.created_s),
             started_s=min(starts, default=None),
             ended_s=None if None in ends else max(time for time in ends if time is not None),
+            is_interrupted=known.is_interrupted or each.is_interrupted,
         )
     return found
 

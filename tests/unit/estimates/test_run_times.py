@@ -65,10 +65,38 @@ def test_a_running_unit_is_one_of_the_longer_ones() -> None:
     assert found[len(found) // 2] == pytest.approx(1000.0, rel=0.05)
 
 
-def test_a_unit_that_runs_longer_than_all_others_runs_about_as_long_again() -> None:
-    found = drawn(RunTimeHistory(ended(9, 100.0)), unit(started_s=NOW_S - 400), seeds=400)
-    assert found[0] > 400.0
-    assert found[len(found) // 2] == pytest.approx(800.0, rel=0.3)
+def test_units_that_run_are_observations_too() -> None:
+    past = [unit(f"{n}", started_s=NOW_S - 1500, ended_s=NOW_S - 1400 + n) for n in range(10)]
+    past += [unit(f"long-{n}", started_s=NOW_S - 3000, ended_s=NOW_S - 1000) for n in range(5)]
+    running = [unit(f"r-{n}", started_s=NOW_S - 1200) for n in range(15)]
+
+    def share(history: RunTimeHistory) -> float:
+        found = drawn(history, unit(), seeds=1000)
+        return sum(each > 1000 for each in found) / len(found)
+
+    assert share(RunTimeHistory(past)) == pytest.approx(1 / 3, abs=0.06)
+    assert share(RunTimeHistory(past, running, NOW_S)) == pytest.approx(2 / 3, abs=0.06)
+    assert share(RunTimeHistory(past, running * 5, NOW_S)) == pytest.approx(2 / 3, abs=0.06)  # pods of one gang
+
+
+def test_units_that_wait_and_services_are_no_observations() -> None:
+    present = [unit("w"), unit("s", started_s=NOW_S - 900, is_service=True)]
+    found = drawn(RunTimeHistory(ended(5, 10.0), present, NOW_S), unit())
+    assert found[-1] == 10.0
+
+
+def test_an_interrupted_unit_would_have_run_longer() -> None:
+    stopped = [unit(f"{n}", started_s=0.0, ended_s=50.0, is_interrupted=True) for n in range(5)]
+    assert RunTimeHistory(stopped).basis_of(unit()).source == "unknown"
+    assert drawn(RunTimeHistory([*stopped, *ended(5, 80.0)]), unit())[0] == 80.0
+
+
+def test_a_unit_that_starts_again_runs_longer_than_before_its_interruption() -> None:
+    observed = [unit(f"{n}", started_s=0.0, ended_s=100.0 if n % 2 else 1000.0) for n in range(20)]
+    history = RunTimeHistory(observed)
+    assert drawn(history, unit())[0] == 100.0
+    assert drawn(history, unit(ran_s=300.0))[0] == 1000.0
+    assert drawn(history, unit(ran_s=300.0, started_s=NOW_S - 10))[0] == 1000.0
 
 
 def test_draws_spread_as_the_observations_do() -> None:

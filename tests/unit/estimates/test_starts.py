@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from estimate_states import NOW_S, SETTINGS, cluster, pod, pod_group, start_of, workload, workload_start_of
 from headgate.cli.wiring.estimates import EstimateEngines
-from headgate.estimates.present_state import pod_state
+from headgate.estimates.arrivals import NO_ARRIVALS
+from headgate.estimates.present_state import Past, pod_state
 from headgate.estimates.starts import estimate_pods
+from headgate.kube.timestamps import format_time
+
+LONG_AGO_S = NOW_S - 61 * 86_400
+"""Units created then do not arrive again in a replay."""
 
 
 def seconds(estimate: object) -> tuple[float, float]:
@@ -72,10 +79,10 @@ def test_pods_of_a_deployment_are_expected_to_stay() -> None:
 
 def test_a_gang_starts_when_all_its_members_fit() -> None:
     pods = [
-        pod("a", 1, run_s=100, started_s=NOW_S - 40),
-        pod("b", 1, run_s=100, started_s=NOW_S - 10),
-        pod("g-0", 1, group="g", queue="", run_s=5),
-        pod("g-1", 1, group="g", queue="", run_s=5),
+        pod("a", 1, run_s=100, started_s=NOW_S - 40, created_s=LONG_AGO_S),
+        pod("b", 1, run_s=100, started_s=NOW_S - 10, created_s=LONG_AGO_S),
+        pod("g-0", 1, group="g", queue="", run_s=5, created_s=LONG_AGO_S),
+        pod("g-1", 1, group="g", queue="", run_s=5, created_s=LONG_AGO_S),
     ]
     assert seconds(start_of(pods, "g-0", groups=[pod_group("g", 2)])) == (90.0, 90.0)
 
@@ -121,3 +128,42 @@ def test_one_pod_may_be_asked_about_under_several_names() -> None:
         SETTINGS,
     )
     assert {name: seconds(each) for name, each in found.items()} == dict.fromkeys(("one", "other", "b"), (60.0, 60.0))
+
+
+def terminating(victim: dict[str, Any], reason: str) -> dict[str, Any]:
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": reason}
+    victim["metadata"]["deletionTimestamp"] = format_time(NOW_S + 30)
+    victim["status"]["conditions"] = [condition]
+    return victim
+
+
+def test_a_preempted_pod_that_terminates_is_created_again() -> None:
+    def estimated(reason: str) -> tuple[float, float]:
+        victim = terminating(pod("a", 2, run_s=400, started_s=NOW_S - 40, created_s=LONG_AGO_S, priority=5), reason)
+        other = pod("x", 2, run_s=100, started_s=NOW_S, created_s=LONG_AGO_S, priority=9)
+        return seconds(start_of([victim, other, pod("b", 2, created_s=LONG_AGO_S)], "b"))
+
+    assert estimated("PreemptionByScheduler") == pytest.approx((500.0, 500.0), abs=1.0)
+    assert estimated("DeletionByTaintManager") == pytest.approx((100.0, 100.0), abs=1.0)
+
+
+def test_an_interrupted_run_is_no_complete_observation() -> None:
+    past = [pod(f"run-{n}", 2, started_s=NOW_S - 900 + n, ended_s=NOW_S - 700 + n) for n in range(5)]
+    stopped = [pod(f"run-{n}", 2, started_s=NOW_S - 900, ended_s=NOW_S - 890) for n in range(10, 20)]
+    for each in stopped:
+        each["status"]["conditions"] = [
+            {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+        ]
+    running = pod("run-7", 2, started_s=NOW_S - 5)
+    assert seconds(start_of([*past, *stopped, running, pod("run-8", 2)], "run-8")) == (195.0, 195.0)
+
+
+def test_a_recording_says_how_long_a_unit_ran_before_it_was_interrupted() -> None:
+    past = [pod(f"run-{n}", 2, started_s=NOW_S - 900, ended_s=NOW_S - (890 if n % 2 else 200)) for n in range(20)]
+    objects = cluster([*past, pod("run-30", 2, started_s=NOW_S), pod("run-31", 2)])
+    known = pod_state(objects, NOW_S)
+    again = pod_state(objects, NOW_S, Past(known.ended, NO_ARRIVALS, {"pod default/run-30": 60.0}))
+    targets = {"target": frozenset(("uid-run-31",))}
+    scheduler = EstimateEngines(("headgate",)).scheduler
+    assert seconds(estimate_pods(scheduler, known, targets, SETTINGS)["target"])[0] == 10.0
+    assert seconds(estimate_pods(scheduler, again, targets, SETTINGS)["target"]) == (700.0, 700.0)
