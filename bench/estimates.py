@@ -174,6 +174,14 @@ class Question(msgspec.Struct):
     past_high: float
 
 
+class TraceStuckError(Exception):
+    """Workloads preempt each other again and again at one moment, so the trace does not end."""
+
+
+_MAX_AT_ONCE: Final = 500
+"""So many journal entries at one moment mean that it does not end."""
+
+
 def cases_of(kind: TraceKind, seed: int, count: int, settings: EstimateSettings) -> tuple[list[Case], int]:
     """Simulates one trace, and asks about ``count`` of the jobs that wait. Returns the cases with a basis, and how many
     questions there were."""
@@ -183,8 +191,13 @@ def cases_of(kind: TraceKind, seed: int, count: int, settings: EstimateSettings)
     bound: dict[str, int] = {}
     by_name = {each.name: each for each in jobs}
     is_kueue = kind.queueing == "kueue"
+    moment_s, entries = -1.0, 0
 
     def journal(entry: JournalEntry) -> None:
+        nonlocal moment_s, entries
+        moment_s, entries = entry.at, entries + 1 if entry.at == moment_s else 0
+        if entries > _MAX_AT_ONCE:
+            raise TraceStuckError(f"{kind.name}, seed {seed}, at {entry.at:.0f} s")
         if is_kueue and entry.what == "admitted":
             starts.setdefault(entry.job, entry.at)
         elif not is_kueue and entry.what == "bound":
@@ -290,11 +303,13 @@ def _holds(case: Case) -> bool:
 
 
 class KindResult(msgspec.Struct, frozen=True):
-    """``asked``: how many questions there were; for those without a basis there is no case."""
+    """``asked``: how many questions there were; for those without a basis there is no case. ``stuck``: how many traces
+    did not end; they have no cases."""
 
     kind: TraceKind
     cases: tuple[Case, ...]
     asked: int
+    stuck: int
     seconds: float
 
     @property
@@ -341,8 +356,10 @@ def measure(
             began = time.perf_counter()
             numbers = range(first_seed, first_seed + seeds)
             parts = list(pool.map(partial(_cases_by_name, kind.name, cases // seeds, settings), numbers))
-            listed = tuple(case for part, _ in parts for case in part)
-            result = KindResult(kind, listed, sum(asked for _, asked in parts), time.perf_counter() - began)
+            done = [each for each in parts if each is not None]
+            listed = tuple(case for part, _ in done for case in part)
+            asked, stuck = sum(asked for _, asked in done), len(parts) - len(done)
+            result = KindResult(kind, listed, asked, stuck, time.perf_counter() - began)
             found.append(result)
             ours, past = result.scores()
             below = sum(each.real < each.low - _ROUNDING_S for each in listed)
@@ -356,9 +373,13 @@ def measure(
     return found
 
 
-def _cases_by_name(name: str, count: int, settings: EstimateSettings, seed: int) -> tuple[list[Case], int]:
-    """Functions of a trace cannot be sent to another process; its name can."""
-    return cases_of(next(each for each in KINDS if each.name == name), seed, count, settings)
+def _cases_by_name(name: str, count: int, settings: EstimateSettings, seed: int) -> tuple[list[Case], int] | None:
+    """Functions of a trace cannot be sent to another process; its name can. None if the trace does not end."""
+    try:
+        return cases_of(next(each for each in KINDS if each.name == name), seed, count, settings)
+    except TraceStuckError as stuck:
+        print(f"  {stuck}: workloads preempt each other without end", flush=True)
+        return None
 
 
 def main(arguments: Sequence[str] = ()) -> None:
@@ -390,7 +411,7 @@ def _table(results: Iterable[KindResult], settings: EstimateSettings) -> list[st
             [
                 each.kind.name,
                 each.kind.about,
-                f"{len(each.cases)} of {each.asked}",
+                f"{len(each.cases)} of {each.asked}" + (f" ({each.stuck} traces do not end)" if each.stuck else ""),
                 f"{each.coverage:.0%} ± {each.coverage_error:.0%}",
                 f"{each.past_coverage:.0%}",
                 f"{ours:,.0f} s",

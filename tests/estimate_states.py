@@ -19,7 +19,8 @@ from simulated_clusters import any_flavor, kueue_queue, machines, volcano_queue
 Object = dict[str, Any]
 
 NOW_S = 1_700_000_000.0
-SETTINGS = EstimateSettings(replays=9)
+SETTINGS = EstimateSettings(9, 1.0, 1.0)
+"""Not widened: both ends are starts of replays."""
 
 
 def pod(

@@ -47,8 +47,8 @@ class EstimateSettings(msgspec.Struct, frozen=True):
     the median are widened."""
 
     replays: int = REPLAYS[0]
-    widening_low: float = 1.0
-    widening_high: float = 1.0
+    widening_low: float = 1.2
+    widening_high: float = 1.1
     horizon_s: float = HORIZON_S
 
 

@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from headgate.estimates.survival import Sample, SurvivalCurve, sample_of
+from headgate.estimates.survival import RunTimeSample, SurvivalCurve, sample_of
 from headgate.estimates.units import Unit
 from headgate.simulate.random_numbers import RandomNumbers
 
@@ -31,7 +31,7 @@ class RunTimeBasis(msgspec.Struct, frozen=True):
 
     source: Source
     known_s: float = 0.0
-    sample: Sample | None = None
+    sample: RunTimeSample | None = None
 
     @property
     def is_known(self) -> bool:
@@ -103,7 +103,7 @@ class RunTimeDraw:
         self._now_s = now_s
         self._unknown_s = unknown_s
         self._drawn: dict[str, float] = {}
-        self._curves: dict[Sample, SurvivalCurve] = {}
+        self._curves: dict[RunTimeSample, SurvivalCurve] = {}
         self.bases: dict[str, RunTimeBasis] = {}
 
     def total_s(self, unit: Unit) -> float:

@@ -25,7 +25,7 @@ _MAX_SCALE: Final = 0.5
 _MIN_S: Final = 0.1
 
 
-class Sample(msgspec.Struct, frozen=True, eq=False):
+class RunTimeSample(msgspec.Struct, frozen=True, eq=False):
     """Observed run times in seconds, ascending. ``is_end``: by observation; false if the unit still ran then. An end
     comes before an incomplete observation of the same length."""
 
@@ -37,10 +37,10 @@ class Sample(msgspec.Struct, frozen=True, eq=False):
         return sum(self.is_end)
 
 
-def sample_of(observations: Iterable[tuple[float, bool]]) -> Sample:
+def sample_of(observations: Iterable[tuple[float, bool]]) -> RunTimeSample:
     """``observations``: each with whether it is an end."""
     ordered = sorted(observations, key=lambda each: (each[0], not each[1]))
-    return Sample(tuple(run_s for run_s, _ in ordered), tuple(is_end for _, is_end in ordered))
+    return RunTimeSample(tuple(run_s for run_s, _ in ordered), tuple(is_end for _, is_end in ordered))
 
 
 class SurvivalCurve:
@@ -48,7 +48,7 @@ class SurvivalCurve:
     mean of the draws is that of the observations. A unit that runs longer than all of them has an exponential tail in
     the logarithm."""
 
-    def __init__(self, sample: Sample, random: RandomNumbers) -> None:
+    def __init__(self, sample: RunTimeSample, random: RandomNumbers) -> None:
         """The sample has at least one end."""
         self._random = random
         weights = [_weight(random) for _ in sample.run_s]
@@ -92,7 +92,7 @@ def _weight(random: RandomNumbers) -> float:
     return normal * normal
 
 
-def _tail_scale(sample: Sample) -> float:
+def _tail_scale(sample: RunTimeSample) -> float:
     """The mean distance, in the logarithm, of the longest run times from the one below them (Hill 1975); incomplete
     observations count for as long as they were seen. 0 if the longest ones are all equal."""
     count = math.isqrt(len(sample.run_s) - 1) + 1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import pytest
+
 from headgate.estimates.estimator import EstimateSettings, range_of, replays_for
 
 NOW_S = 1000.0
@@ -20,6 +22,13 @@ def test_widening_moves_both_ends_away_from_the_median() -> None:
     found = range_of(starts, NOW_S, EstimateSettings(19, 2.0, 2.0))
     assert found.earliest_s == NOW_S + 100 * 0.2**2
     assert found.latest_s == NOW_S + 100 * 1.8**2
+
+
+def test_ranges_are_widened_by_default() -> None:
+    starts = [NOW_S + 10 * (n + 1) for n in range(19)]
+    found = range_of(starts, NOW_S, EstimateSettings())
+    assert found.earliest_s == pytest.approx(NOW_S + 100 * 0.2**1.2)
+    assert found.latest_s == pytest.approx(NOW_S + 100 * 1.8**1.1)
 
 
 def test_equal_starts_give_one_moment_however_wide_the_widening() -> None:

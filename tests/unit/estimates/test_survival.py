@@ -6,16 +6,16 @@ import math
 
 import pytest
 
-from headgate.estimates.survival import Sample, SurvivalCurve, sample_of
+from headgate.estimates.survival import RunTimeSample, SurvivalCurve, sample_of
 from headgate.simulate.random_numbers import RandomNumbers
 
 
-def drawn(sample: Sample, beyond_s: float = 0.0, curves: int = 600) -> list[float]:
+def drawn(sample: RunTimeSample, beyond_s: float = 0.0, curves: int = 600) -> list[float]:
     """One draw from each of many curves."""
     return sorted(SurvivalCurve(sample, RandomNumbers(seed)).draw(beyond_s) for seed in range(curves))
 
 
-def ends(*run_s: float) -> Sample:
+def ends(*run_s: float) -> RunTimeSample:
     return sample_of((each, True) for each in run_s)
 
 
@@ -47,7 +47,7 @@ def test_if_the_longest_observations_are_incomplete_some_units_run_longer_than_a
 
 
 def test_curves_from_few_observations_differ_more() -> None:
-    def spread(sample: Sample) -> float:
+    def spread(sample: RunTimeSample) -> float:
         means = []
         for seed in range(60):
             curve = SurvivalCurve(sample, RandomNumbers(seed))
