@@ -162,7 +162,7 @@ def estimate_text(estimate: StartEstimate, now_s: float) -> str:
     if estimate.state == "later":
         return f"in {low} or later, after {estimate.earliest}: the upper end is too far away to be estimated"
     high = human_duration(max((estimate.latest_s or now_s) - now_s, 0.0))
-    return f"in {low} to {high}, between {estimate.earliest} and {estimate.latest}, in 8 of 10 replays"
+    return f"in {low} to {high}, between {estimate.earliest} and {estimate.latest}, with a probability of 80%"
 
 
 def estimate_cell(estimate: StartEstimate | None, now_s: float) -> str:

@@ -113,7 +113,7 @@ def command(
     The result is computed from lists, by the same engines that decide; these need not run. Without the right to list,
     the command shows the object's own status and the missing right.
 
-    The expected start is a range that has 8 of 10 replays. The engines replay the present state with run times that
+    The expected start is a range with a probability of 80%. The engines replay the present state with run times that
     are declared, or learned from what has ended; docs/estimates.md says more. If these are not known, there is no
     estimate.
 

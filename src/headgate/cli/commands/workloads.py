@@ -101,8 +101,8 @@ def command(
     with Kueue, and while neither runs. WAITINGTOSTART: the Workload is admitted, and its pods start when terminating
     pods have ended. EXEC TIME counts from the time when the pods may start.
 
-    With --estimate, the column EXPECTED START IN says when a pending Workload will probably be admitted: a range that
-    has 8 of 10 replays, or no basis; headgate explain workload says why (docs/estimates.md).
+    With --estimate, the column EXPECTED START IN says when a pending Workload will be admitted: a range with a
+    probability of 80%, or no basis; headgate explain workload says why (docs/estimates.md).
 
     With --gated: jobs and pods that have no Workload because of kueue.x-k8s.io/scheduling-gated-by, and Workloads that
     get no quota because of kueue.x-k8s.io/admission-gated-by or because of headgate hold.
