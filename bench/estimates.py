@@ -175,29 +175,47 @@ class Question(msgspec.Struct):
 
 
 class TraceStuckError(Exception):
-    """Workloads preempt each other again and again at one moment, so the trace does not end."""
+    """Workloads preempt each other again and again, so the trace does not end."""
 
 
-_MAX_AT_ONCE: Final = 500
-"""So many journal entries at one moment mean that it does not end."""
+class StuckGuard:
+    """Counts the journal entries of a trace. Too many, at one moment or in all, mean that it does not end."""
+
+    MAX_AT_ONCE: Final = 500
+    MAX_PER_JOB: Final = 200
+    """On average over the jobs of the trace."""
+
+    def __init__(self, trace: str, jobs: int) -> None:
+        self._trace = trace
+        self._max = self.MAX_PER_JOB * jobs
+        self._at_s = -1.0
+        self._at_once = 0
+        self._entries = 0
+
+    def observe(self, entry: JournalEntry) -> None:
+        self._entries += 1
+        self._at_once = self._at_once + 1 if entry.at == self._at_s else 1
+        self._at_s = entry.at
+        if self._at_once > self.MAX_AT_ONCE or self._entries > self._max:
+            raise TraceStuckError(f"{self._trace}, at {entry.at:.0f} s: workloads preempt each other without end")
 
 
-def cases_of(kind: TraceKind, seed: int, count: int, settings: EstimateSettings) -> tuple[list[Case], int]:
-    """Simulates one trace, and asks about ``count`` of the jobs that wait. Returns the cases with a basis, and how many
-    questions there were."""
+TraceCases = tuple[list[Case], int]
+"""The cases with a basis, and how many questions there were."""
+
+
+def cases_of(kind: TraceKind, seed: int, count: int, settings: EstimateSettings) -> TraceCases:
+    """Simulates one trace, and asks about ``count`` of the jobs that wait."""
     given = simulation_input(kind.objects, queueing=kind.queueing)
     jobs = list(kind.jobs(seed))
     starts: dict[str, float] = {}
     bound: dict[str, int] = {}
     by_name = {each.name: each for each in jobs}
     is_kueue = kind.queueing == "kueue"
-    moment_s, entries = -1.0, 0
+    guard = StuckGuard(f"{kind.name}, seed {seed}", len(jobs))
 
     def journal(entry: JournalEntry) -> None:
-        nonlocal moment_s, entries
-        moment_s, entries = entry.at, entries + 1 if entry.at == moment_s else 0
-        if entries > _MAX_AT_ONCE:
-            raise TraceStuckError(f"{kind.name}, seed {seed}, at {entry.at:.0f} s")
+        guard.observe(entry)
         if is_kueue and entry.what == "admitted":
             starts.setdefault(entry.job, entry.at)
         elif not is_kueue and entry.what == "bound":
@@ -356,29 +374,33 @@ def measure(
             began = time.perf_counter()
             numbers = range(first_seed, first_seed + seeds)
             parts = list(pool.map(partial(_cases_by_name, kind.name, cases // seeds, settings), numbers))
-            done = [each for each in parts if each is not None]
-            listed = tuple(case for part, _ in done for case in part)
-            asked, stuck = sum(asked for _, asked in done), len(parts) - len(done)
-            result = KindResult(kind, listed, asked, stuck, time.perf_counter() - began)
+            result = result_of(kind, parts, time.perf_counter() - began)
             found.append(result)
             ours, past = result.scores()
-            below = sum(each.real < each.low - _ROUNDING_S for each in listed)
+            below = sum(each.real < each.low - _ROUNDING_S for each in result.cases)
             print(
-                f"  {kind.name:10} {len(listed):4} of {result.asked} cases, holds in {result.coverage:.1%} "
+                f"  {kind.name:10} {len(result.cases):4} of {result.asked} cases, holds in {result.coverage:.1%} "
                 f"± {result.coverage_error:.1%} ({below} "
                 f"earlier; past waiting {result.past_coverage:.1%}), score {ours:,.0f} against {past:,.0f}: "
-                f"{result.gain:+.0%}, {result.seconds:.0f} s",
+                f"{result.gain:+.0%}, {result.stuck} traces do not end, {result.seconds:.0f} s",
                 flush=True,
             )
     return found
 
 
-def _cases_by_name(name: str, count: int, settings: EstimateSettings, seed: int) -> tuple[list[Case], int] | None:
+def result_of(kind: TraceKind, parts: Sequence[TraceCases | None], seconds: float) -> KindResult:
+    """``parts``: of each trace; None if it does not end."""
+    done = [each for each in parts if each is not None]
+    listed = tuple(case for part, _ in done for case in part)
+    return KindResult(kind, listed, sum(asked for _, asked in done), len(parts) - len(done), seconds)
+
+
+def _cases_by_name(name: str, count: int, settings: EstimateSettings, seed: int) -> TraceCases | None:
     """Functions of a trace cannot be sent to another process; its name can. None if the trace does not end."""
     try:
         return cases_of(next(each for each in KINDS if each.name == name), seed, count, settings)
     except TraceStuckError as stuck:
-        print(f"  {stuck}: workloads preempt each other without end", flush=True)
+        print(f"  {stuck}", flush=True)
         return None
 
 
@@ -399,10 +421,10 @@ def main(arguments: Sequence[str] = ()) -> None:
     first_seed = _TUNING_SEED if given.tune else _SCORED_SEED
     results = measure(kinds, given.cases, first_seed, settings, given.seeds, given.processes)
     if not given.tune and len(kinds) == len(KINDS):
-        report.write("estimates", _table(results, settings), _PAGE)
+        report.write("estimates", result_table(results, settings), _PAGE)
 
 
-def _table(results: Iterable[KindResult], settings: EstimateSettings) -> list[str]:
+def result_table(results: Iterable[KindResult], settings: EstimateSettings) -> list[str]:
     rows = []
     for each in results:
         (ours, past), gain = each.scores(), each.gain
