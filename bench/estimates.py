@@ -50,7 +50,7 @@ CASES: Final = 120
 SEEDS: Final = 40
 """The cases of a kind are spread over so many traces: those of one trace share its backlog, so a further case of the
 same trace says little."""
-_SCORED_SEED: Final = 1000
+_SCORED_SEED: Final = 5000
 _TUNING_SEED: Final = 1
 _WARM_UP: Final = 0.3
 _MIN_PAST: Final = 20
@@ -412,11 +412,9 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--tune", action="store_true", help="use the traces for tuning; write no table")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--replays", type=int, default=EstimateSettings().replays)
-    parser.add_argument("--low", type=float, default=EstimateSettings().widening_low)
-    parser.add_argument("--high", type=float, default=EstimateSettings().widening_high)
     given = parser.parse_args(list(arguments))
     kinds = [each for each in KINDS if not given.kind or each.name in given.kind]
-    settings = EstimateSettings(given.replays, given.low, given.high)
+    settings = EstimateSettings(given.replays)
     print(f"\nestimates: {given.cases} cases for each kind of trace")
     first_seed = _TUNING_SEED if given.tune else _SCORED_SEED
     results = measure(kinds, given.cases, first_seed, settings, given.seeds, given.processes)

@@ -19,8 +19,7 @@ from simulated_clusters import any_flavor, kueue_queue, machines, volcano_queue
 Object = dict[str, Any]
 
 NOW_S = 1_700_000_000.0
-SETTINGS = EstimateSettings(9, 1.0, 1.0)
-"""Not widened: both ends are starts of replays."""
+SETTINGS = EstimateSettings(9)
 
 
 def pod(

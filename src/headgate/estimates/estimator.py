@@ -1,10 +1,10 @@
 """Estimates when waiting units start: a range that holds in 80 % of cases, with its basis, or why there is none.
 
 The present state is replayed several times; each replay draws run times and arrivals. With 19 replays the second and
-the 18th of the sorted starts enclose a further draw with a probability of exactly (18 - 2) / 20. The range is then
-widened by an exponent for what replays do not know, which was tuned on traces that are not those of the published
-figures (``bench/estimates.py``). If nothing is known of the run time of a unit, the state is first replayed with both
-extremes, its end now and never: if a start differs, there is no basis for an estimate, and the unit is named.
+the 18th of the sorted starts enclose a further draw with a probability of exactly (18 - 2) / 20; nothing is added to
+the range. ``bench/estimates.py`` measures how often real starts are in it. If nothing is known of the run time of a
+unit, the state is first replayed with both extremes, its end now and never: if a start differs, there is no basis for
+an estimate, and the unit is named.
 """
 
 from __future__ import annotations
@@ -43,12 +43,9 @@ _SOURCES: Final[Mapping[Source, str]] = {
 
 
 class EstimateSettings(msgspec.Struct, frozen=True):
-    """``replays``: 19 or 9. ``widening_low``, ``widening_high``: the exponents with which the ratios of both ends to
-    the median are widened."""
+    """``replays``: 19 or 9."""
 
     replays: int = REPLAYS[0]
-    widening_low: float = 1.2
-    widening_high: float = 1.1
     horizon_s: float = HORIZON_S
 
 
@@ -140,18 +137,13 @@ def unknown_reason(unknown: Sequence[str]) -> str:
 def range_of(
     starts: Sequence[float], now_s: float, settings: EstimateSettings, basis: tuple[str, ...] = ()
 ) -> StartEstimate:
-    """The range of sorted starts, widened."""
+    """From the second to the second last of 19 starts, or from the first to the last of 9."""
     ordered = sorted(starts)
     rank = max(round((len(ordered) + 1) * (1 - SHARE) / 2), 1)
-    low_s, middle_s, high_s = ordered[rank - 1], ordered[len(ordered) // 2], ordered[-rank]
+    low_s, high_s = max(ordered[rank - 1], now_s), ordered[-rank]
     if low_s == math.inf:
         reason = f"in {sum(each == math.inf for each in ordered)} of {len(ordered)} replays it did not start within "
         return no_basis(f"{reason}{human_duration(settings.horizon_s)}: others come before it again and again")
-    if middle_s < math.inf:
-        low_s = now_s + (middle_s - now_s) * _ratio(low_s - now_s, middle_s - now_s) ** settings.widening_low
-    if high_s < math.inf:
-        high_s = now_s + (middle_s - now_s) * _ratio(high_s - now_s, middle_s - now_s) ** settings.widening_high
-    low_s = max(low_s, now_s)
     return StartEstimate(
         "range" if high_s < math.inf else "later",
         format_time(low_s),
@@ -160,10 +152,6 @@ def range_of(
         high_s if high_s < math.inf else None,
         basis=basis,
     )
-
-
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole > 0 else 1.0
 
 
 def _now(now_s: float, place: str) -> StartEstimate:

@@ -1,4 +1,4 @@
-"""The range of replayed starts: its ranks, its widening, and starts beyond the horizon."""
+"""The range of replayed starts: its ranks, and starts beyond the horizon."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from headgate.estimates.estimator import EstimateSettings, range_of, replays_for
+from headgate.estimates.estimator import REPLAYS, SHARE, EstimateSettings, range_of, replays_for
 
 NOW_S = 1000.0
-PLAIN = EstimateSettings(19, 1.0, 1.0)
+PLAIN = EstimateSettings(19)
 
 
 def test_the_range_of_nineteen_replays_goes_from_the_second_to_the_eighteenth() -> None:
@@ -17,23 +17,21 @@ def test_the_range_of_nineteen_replays_goes_from_the_second_to_the_eighteenth() 
     assert (found.state, found.earliest_s, found.latest_s) == ("range", NOW_S + 20, NOW_S + 180)
 
 
-def test_widening_moves_both_ends_away_from_the_median() -> None:
-    starts = [NOW_S + 10 * (n + 1) for n in range(19)]
-    found = range_of(starts, NOW_S, EstimateSettings(19, 2.0, 2.0))
-    assert found.earliest_s == NOW_S + 100 * 0.2**2
-    assert found.latest_s == NOW_S + 100 * 1.8**2
+def test_the_range_of_nine_replays_goes_from_the_first_to_the_last() -> None:
+    found = range_of([NOW_S + 10 * (n + 1) for n in reversed(range(9))], NOW_S, EstimateSettings(9))
+    assert (found.state, found.earliest_s, found.latest_s) == ("range", NOW_S + 10, NOW_S + 90)
 
 
-def test_ranges_are_widened_by_default() -> None:
-    starts = [NOW_S + 10 * (n + 1) for n in range(19)]
-    found = range_of(starts, NOW_S, EstimateSettings())
-    assert found.earliest_s == pytest.approx(NOW_S + 100 * 0.2**1.2)
-    assert found.latest_s == pytest.approx(NOW_S + 100 * 1.8**1.1)
-
-
-def test_equal_starts_give_one_moment_however_wide_the_widening() -> None:
-    found = range_of([NOW_S + 90] * 9, NOW_S, EstimateSettings(9, 3.0, 3.0))
-    assert (found.earliest_s, found.latest_s) == (NOW_S + 90, NOW_S + 90)
+@pytest.mark.parametrize("replays", REPLAYS)
+def test_a_further_start_of_the_same_kind_is_in_the_range_with_the_stated_probability(replays: int) -> None:
+    starts = [NOW_S + 10 * (n + 1) for n in range(replays + 1)]
+    held = 0
+    for left_out in starts:
+        found = range_of([each for each in starts if each != left_out], NOW_S, EstimateSettings(replays))
+        assert found.earliest_s is not None
+        assert found.latest_s is not None
+        held += found.earliest_s <= left_out <= found.latest_s
+    assert held / len(starts) == SHARE
 
 
 def test_an_upper_end_beyond_the_horizon_is_not_named() -> None:

@@ -9,7 +9,7 @@ from headgate.capacity.explanation import PodExplanation
 from headgate.capacity.names import GATE
 from headgate.cli.options.cluster_access import perform
 from headgate.cli.wiring.estimates import EstimateEngines, make_quota_controller
-from headgate.estimates.estimator import EstimateSettings, StartEstimate, no_basis, replays_for
+from headgate.estimates.estimator import SHARE, EstimateSettings, StartEstimate, no_basis, replays_for
 from headgate.estimates.pod_replay import PodReplayState
 from headgate.estimates.present_state import Objects, pod_state, workload_state
 from headgate.estimates.starts import estimate_pods, estimate_workloads
@@ -162,7 +162,7 @@ def estimate_text(estimate: StartEstimate, now_s: float) -> str:
     if estimate.state == "later":
         return f"in {low} or later, after {estimate.earliest}: the upper end is too far away to be estimated"
     high = human_duration(max((estimate.latest_s or now_s) - now_s, 0.0))
-    return f"in {low} to {high}, between {estimate.earliest} and {estimate.latest}, with a probability of 80%"
+    return f"in {low} to {high}, between {estimate.earliest} and {estimate.latest}, with a probability of {SHARE:.0%}"
 
 
 def estimate_cell(estimate: StartEstimate | None, now_s: float) -> str:
