@@ -410,13 +410,14 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--seeds", type=int, default=SEEDS, help="over how many traces the cases are spread")
     parser.add_argument("--kind", action="append", choices=[each.name for each in KINDS])
     parser.add_argument("--tune", action="store_true", help="use the traces for tuning; write no table")
+    parser.add_argument("--first-seed", type=int, default=_TUNING_SEED, help="of the traces for tuning")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--replays", type=int, default=EstimateSettings().replays)
     given = parser.parse_args(list(arguments))
     kinds = [each for each in KINDS if not given.kind or each.name in given.kind]
     settings = EstimateSettings(given.replays)
     print(f"\nestimates: {given.cases} cases for each kind of trace")
-    first_seed = _TUNING_SEED if given.tune else _SCORED_SEED
+    first_seed = given.first_seed if given.tune else _SCORED_SEED
     results = measure(kinds, given.cases, first_seed, settings, given.seeds, given.processes)
     if not given.tune and len(kinds) == len(KINDS):
         report.write("estimates", result_table(results, settings), _PAGE)
