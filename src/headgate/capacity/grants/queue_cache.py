@@ -445,8 +445,7 @@ class QueueCache:
         self.promises.process_changes()
 
     def _usage_changed(self, queue: str) -> None:
-        """The usage of a queue changed, and with it its place in the order. If the queue has neither limits nor a
-        window, the same units fit as before."""
+        """And with it the place of the queue in the order. Without limits and window, the same units fit as before."""
         tree_queue = self.tree.queues.get(queue)
         if tree_queue is None or tree_queue.limits or tree_queue.has_window:
             self.mark_queue_changed(queue)
