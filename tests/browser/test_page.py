@@ -137,3 +137,15 @@ def test_a_page_that_changes_nothing_has_no_buttons_for_actions(browser: Browser
     for address in ("queues", "quota", "gates", "unit/pods/default/held"):
         show(browser, address)
         assert browser.evaluate("document.querySelectorAll('button.act').length") == 0
+
+
+def test_a_unit_that_waits_shows_when_it_will_start_on_request(browser: Browser) -> None:
+    show(browser, POD_VIEW)
+    browser.wait_for_text("Estimate when it will start", "#main")
+    assert "replays by the engines" not in str(browser.evaluate("document.getElementById('main').textContent"))
+    asked = [each for each in browser.requests if "/api/estimates/" in each]
+    assert asked == []
+    find = "[...document.querySelectorAll('#main button')].find((each) => each.textContent.startsWith('Estimate when'))"
+    browser.evaluate(f"{find}.click()")
+    browser.wait_for_text("in 8 of 10 replays", "#main")
+    browser.wait_for_text("replays by the engines", "#main")

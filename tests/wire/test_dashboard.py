@@ -229,6 +229,17 @@ def test_a_viewer_of_queues_sees_amounts_and_no_names_of_others(server: Embedded
     assert b"hidden" not in body
 
 
+def test_the_start_of_a_unit_is_estimated_for_viewers_who_may_list_its_queue(
+    server: EmbeddedServer, page: Page
+) -> None:
+    assert page.get("/api/estimates/pods/mine/visible")[""]["state"] == "range"
+    token = allow(server, "no-queues", reading(("", "pods")), "mine")
+    found = page.get("/api/estimates/pods/mine/visible", token)[""]
+    assert set(found) == {"state", "reason"}
+    assert "you may not list" in found["reason"]
+    assert page.request("/api/estimates/pods/secret/hidden-second", token)[0] == 404
+
+
 def test_all_that_is_recorded_is_listed_without_events_for_a_viewer_who_may_not_list_them(
     server: EmbeddedServer, page: Page
 ) -> None:

@@ -4,6 +4,7 @@ queues: when a unit starts, and what would happen to objects before they are sub
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import yaml
 
 from harness.embedded_server import EmbeddedServer
 from harness.headgate_cli import output_lines
+from harness.page import Page
 from harness.scheduler_process import send, wait_for
 from headgate.capacity.names import OPT_IN, QUEUE_NAME
 from headgate.kube.timestamps import parse_time
@@ -49,7 +51,8 @@ def a_job(name: str, queue: str = "kq") -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
-    running = EmbeddedServer(tmp_path_factory.mktemp("up"), flags=("--components", COMPONENTS, "--nodes", "2"))
+    flags = ("--components", COMPONENTS, "--nodes", "2", "--dashboard-listen", "127.0.0.1:0")
+    running = EmbeddedServer(tmp_path_factory.mktemp("up"), flags=flags)
     try:
         send(running, "POST", QUEUES, volcano_queue("q", cpu=2))
         send(running, "POST", QUEUES, volcano_queue("free", cpu=2))
@@ -323,3 +326,30 @@ def test_a_file_in_which_nothing_runs_says_why(server: EmbeddedServer, tmp_path:
 def test_an_error_of_yaml_names_the_file(server: EmbeddedServer, tmp_path: Path) -> None:
     code, _, complaint = submitted(server, tmp_path, text="a: [b\nc: }\n")
     assert (code, "file.yaml: line " in complaint) == (BROKEN, True), complaint
+
+
+def test_the_page_says_on_request_what_explain_says(server: EmbeddedServer) -> None:
+    page = Page(server._process.log)
+    found = page.get("/api/estimates/pods/default/second")
+    assert list(found) == [""]
+    assert_starts_after_ten_minutes(found[""])
+    workloads = send(server, "GET", f"{KUEUE}/namespaces/default/workloads")["items"]
+    two = next(each["metadata"]["name"] for each in workloads if "two" in each["metadata"]["name"])
+    found = page.get(f"/api/estimates/workloads/default/{two}")
+    assert list(found) == [f"default/{two}"]
+    assert_starts_after_ten_minutes(found[f"default/{two}"])
+    assert page.get("/api/estimates/pods/default/first") == {}, "it does not wait"
+    assert page.request("/api/estimates/pods/default/absent")[0] == 404
+
+
+def assert_starts_after_ten_minutes(estimate: dict[str, Any]) -> None:
+    assert estimate["state"] == "range", estimate
+    assert 0 < estimate["earliest_s"] - time.time() <= RUN_S + 10
+    assert estimate["latest_s"] >= estimate["earliest_s"]
+
+
+def test_the_page_says_why_there_is_no_basis_for_a_gate_of_another_controller(server: EmbeddedServer) -> None:
+    send(server, "POST", PODS, a_pod("foreign", schedulingGates=[{"name": "example.com/data"}]))
+    found = Page(server._process.log).get("/api/estimates/pods/default/foreign")
+    assert found[""]["state"] == "no basis"
+    assert "gates of other controllers are removed: example.com/data" in found[""]["reason"]

@@ -15,7 +15,8 @@ import msgspec
 from headgate.capacity.explanation import PodExplanation, PodHold
 from headgate.capacity.names import QUEUES
 from headgate.dashboard.rights import ViewerRights
-from headgate.kube.api_resources import PODS, APIResource
+from headgate.estimates.estimator import StartEstimate, no_basis
+from headgate.kube.api_resources import NODES, PODS, APIResource
 from headgate.quota.explain.description import HolderDescription, ShortageDescription, WorkloadDescription
 from headgate.quota.kinds.names import CLUSTER_QUEUES, WORKLOADS
 from headgate.views.explanations import UnitDetail
@@ -52,6 +53,18 @@ def redact_detail(detail: UnitDetail, rights: ViewerRights) -> UnitDetail:
     pod = None if detail.pod is None else _redact_pod(detail.pod, rights)
     visible = [each for each in detail.workloads if rights.allow(WORKLOADS, each.namespace)]
     return msgspec.structs.replace(detail, pod=pod, workloads=tuple(_redact_workload(each, rights) for each in visible))
+
+
+def redact_estimate(estimate: StartEstimate, rights: ViewerRights, workload: str) -> StartEstimate:
+    """``workload``: its key; empty for the estimate of a pod. A start follows from the line of the queue, and its
+    reason may name units of others."""
+    if rights.everything:
+        return estimate
+    if not rights.allow(CLUSTER_QUEUES if workload else QUEUES):
+        return no_basis("it is not shown, because it follows from queues, which you may not list")
+    sees = _sees(WORKLOADS if workload else PODS, rights)
+    place = estimate.place if workload or rights.allow(NODES) else ""
+    return msgspec.structs.replace(estimate, reason=redact(estimate.reason, sees), place=place)
 
 
 def _sees(resource: APIResource, rights: ViewerRights) -> Callable[[str], bool]:

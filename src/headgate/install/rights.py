@@ -320,6 +320,7 @@ DASHBOARD_RULES: Final = (
     RightRule("", ("pods",), READ, "What waits and runs; the explanation of one pod."),
     RightRule("", ("nodes", "namespaces", "limitranges"), WATCH, "How full nodes are; what a queue selects."),
     RightRule("", ("events",), ("list",), "What is recorded about one pod or Workload."),
+    RightRule("policy", ("poddisruptionbudgets",), ("list",), "When a pod will probably start."),
     RightRule("node.k8s.io", ("runtimeclasses",), WATCH, "The overhead of pods with a RuntimeClass."),
     RightRule(VOLCANO, ("queues", "podgroups"), WATCH, "Queues, their line, and gangs."),
     RightRule(KUEUE, ("workloads",), READ, "What waits for quota; the explanation of one Workload."),

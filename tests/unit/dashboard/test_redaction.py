@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from headgate.capacity.explanation import PodExplanation, PodHold
 from headgate.capacity.names import QUEUES
-from headgate.dashboard.redaction import redact, redact_detail
+from headgate.dashboard.redaction import redact, redact_detail, redact_estimate
 from headgate.dashboard.rights import EVERYTHING, ViewerRights
+from headgate.estimates.estimator import StartEstimate, no_basis
 from headgate.kube.api_resources import PODS
 from headgate.quota.explain.description import HolderDescription, ShortageDescription, WorkloadDescription
 from headgate.quota.kinds.names import CLUSTER_QUEUES, WORKLOADS
@@ -80,3 +81,24 @@ def test_without_the_right_to_list_cluster_queues_only_the_object_itself_is_desc
 def test_the_operator_gets_the_whole_explanation() -> None:
     detail = UnitDetail("Pod", "mine", "p", POD, (WORK,))
     assert redact_detail(detail, EVERYTHING) is detail
+
+
+def test_an_estimate_needs_the_right_to_list_the_queues_from_which_it_follows() -> None:
+    estimate = StartEstimate("range", "2026-11-18T14:40:12Z", "2026-11-18T15:15:40Z", 1.0, 2.0)
+    sees_queues = ViewerRights(everywhere=frozenset({QUEUES}))
+    assert redact_estimate(estimate, EVERYTHING, "") is estimate
+    assert redact_estimate(estimate, sees_queues, "") == estimate
+    for rights, workload in ((ViewerRights(), ""), (sees_queues, "mine/w")):
+        found = redact_estimate(estimate, rights, workload)
+        assert (found.state, found.earliest_s) == ("no basis", None)
+        assert "which you may not list" in found.reason
+
+
+def test_an_estimate_names_neither_units_of_others_nor_nodes() -> None:
+    rights = ViewerRights(everywhere=frozenset({QUEUES}), namespaces={PODS: frozenset({"mine"})})
+    reason = "it is not known how long these units run: pod mine/a, gang secret/b; no five"
+    found = redact_estimate(no_basis(reason), rights, "")
+    assert found.reason == (
+        "it is not known how long these units run: pod mine/a, gang 1 that you may not list; no five"
+    )
+    assert redact_estimate(StartEstimate("now", place="node-1"), rights, "").place == ""

@@ -23,6 +23,7 @@ from headgate.cli.options.cluster_access import (
 from headgate.cli.options.log_options import log_options
 from headgate.cli.options.query_options import served_option
 from headgate.cli.wiring.event_loop import loop_factory
+from headgate.cli.wiring.expected_starts import prepare_starts_of
 from headgate.cli.wiring.shutdown import ShutdownSignals
 from headgate.client.io.http_transport import HTTPTransport
 from headgate.client.kubeconfig import RESTConfig
@@ -114,7 +115,14 @@ def command(
     rest_config = rest_config_or_exit("dashboard", kubeconfig, context)
     make_views = functools.partial(ClusterViews, frozenset(served), frozenset(gated))
     open_as = functools.partial(_open_as, rest_config) if allow_actions else None
-    options = PageOptions(rest_config.server, make_views, tls, has_operator=not user_tokens_only, open_as=open_as)
+    options = PageOptions(
+        rest_config.server,
+        make_views,
+        tls,
+        has_operator=not user_tokens_only,
+        open_as=open_as,
+        prepare_starts=prepare_starts_of(served, gated),
+    )
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         problem = runner.run(_run(rest_config, address, options))
     if problem:

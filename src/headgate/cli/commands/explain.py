@@ -15,12 +15,6 @@ from typing import Any, Final
 import click
 import msgspec
 
-from headgate.cli.commands.expected_starts import (
-    estimate_lines,
-    expected_pod_start,
-    expected_workload_starts,
-    unpredictable_hold,
-)
 from headgate.cli.commands.explain_file import explain_file
 from headgate.cli.commands.explain_pod import ExplainedPod, explain_pod, pod_lines
 from headgate.cli.commands.explain_queue import QUEUE_KINDS, explain_any_queue
@@ -33,18 +27,19 @@ from headgate.cli.options.log_options import log_options
 from headgate.cli.options.name_completion import complete_target
 from headgate.cli.options.query_options import output_option, served_option
 from headgate.cli.options.terminal_text import echo_lines
+from headgate.cli.wiring.expected_starts import (
+    estimate_lines,
+    expected_workload_starts,
+    prepare_expected_starts,
+)
 from headgate.client.kubeconfig import RESTConfig
 from headgate.client.pager import ListRefused
-from headgate.estimates.estimator import StartEstimate, no_basis
+from headgate.estimates.estimator import StartEstimate
 from headgate.http.transport import Unreachable
 from headgate.jobs.kinds.batch_job import BUILTIN_KINDS
 from headgate.jobs.kinds.job_kind import JobKind, kubectl_names
-from headgate.jobs.names import OWN_GATES
-from headgate.kube.api_resources import PODS
-from headgate.kube.scheduling_gates import gate_names
 from headgate.quota.explain.description import WorkloadDescription
 from headgate.runtime.inspection.deployments import inspect_deployment
-from headgate.runtime.inspection.object_reads import get_object
 from headgate.runtime.inspection.quota import QuotaInspection
 from headgate.runtime.inspection.unavailable import UnavailableResource
 from headgate.runtime.inspection.workloads import WorkloadInspection, inspect_job, inspect_workload
@@ -283,17 +278,12 @@ async def _estimate_pod(
     """Of the Workloads of the pod, and of the pod itself."""
     if isinstance(pod, ListRefused):
         return {}, None
-    of_workloads = await _estimate_workloads(rest_config, pod.workloads.descriptions, now_s)
-    if pod.explanation.state != "waiting" or of_workloads:
-        return of_workloads, None
     async with connect(rest_config) as transport:
-        wire = await perform(transport, get_object(PODS, "pod", pod.explanation.namespace, pod.explanation.name))
-        # The Workload of a pod behind Kueue's gate decides; it is absent, or cannot be read, and that is shown already.
-        if isinstance(wire, ListRefused) or set(gate_names(wire)) & set(OWN_GATES):
-            return of_workloads, None
-        if reason := unpredictable_hold(pod.explanation):
-            return of_workloads, no_basis(reason)
-        return of_workloads, await expected_pod_start(transport, wire, served, gated, now_s)
+        workloads = pod.workloads.descriptions
+        compute = await prepare_expected_starts(transport, pod.explanation, workloads, served, gated, now_s)
+    found = compute()
+    own = found.pop("", None)
+    return found, own
 
 
 def _print(

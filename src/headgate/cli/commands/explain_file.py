@@ -16,11 +16,11 @@ from typing import Any, Final
 import click
 
 from headgate import schemas
-from headgate.cli.commands.expected_starts import estimate_lines
 from headgate.cli.commands.submitted_units import Outcome, SubmittedUnit, explain_submitted
 from headgate.cli.options.cluster_access import connect, exit_with_error
 from headgate.cli.options.listing import document_text
 from headgate.cli.options.terminal_text import echo_lines
+from headgate.cli.wiring.expected_starts import estimate_lines
 from headgate.cli.wiring.snapshot_files import parse_documents
 from headgate.client.kubeconfig import RESTConfig
 from headgate.estimates.submission import SubmissionError, SubmittedObject

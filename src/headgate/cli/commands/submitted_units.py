@@ -19,17 +19,17 @@ from headgate.capacity.api.task import ANNOTATIONS
 from headgate.capacity.engine import QueueEngine
 from headgate.capacity.explanation import PodGate, explain
 from headgate.capacity.names import POD_GROUPS, QUEUES
-from headgate.cli.commands.expected_starts import (
+from headgate.cli.commands.explain_pod import pod_lines
+from headgate.cli.commands.explain_quota import description_lines
+from headgate.cli.options.cluster_access import perform
+from headgate.cli.wiring.estimates import EstimateEngines, make_quota_controller
+from headgate.cli.wiring.expected_starts import (
     WORKLOAD_RESOURCES,
     cluster_queues_of,
     missing_reason,
     pod_starts,
     workload_starts,
 )
-from headgate.cli.commands.explain_pod import pod_lines
-from headgate.cli.commands.explain_quota import description_lines
-from headgate.cli.options.cluster_access import perform
-from headgate.cli.wiring.estimates import EstimateEngines, make_quota_controller
 from headgate.estimates.estimator import StartEstimate
 from headgate.estimates.present_state import Past, pod_state, workload_state
 from headgate.estimates.server_admission import READ, ServerAdmission

@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from headgate.cli.commands.expected_starts import estimate_cell, expected_workload_starts
 from headgate.cli.commands.queues import describe_unavailable
 from headgate.cli.options.cluster_access import (
     chosen_namespace,
@@ -23,6 +22,7 @@ from headgate.cli.options.log_options import log_options
 from headgate.cli.options.name_completion import complete_name
 from headgate.cli.options.query_options import list_output_option, watch_option
 from headgate.cli.options.suggestions import SuggestingChoice
+from headgate.cli.wiring.expected_starts import estimate_cell, expected_workload_starts
 from headgate.cli.wiring.list_runner import run_listing
 from headgate.estimates.estimator import StartEstimate
 from headgate.http.transport import Transport

@@ -30,6 +30,7 @@ from headgate.cli.embedded.process_record import FILE_NAME, own_record, remove_r
 from headgate.cli.embedded.server import PrintLine, RunningServer, in_process, serve
 from headgate.cli.embedded.start_report import StartReport, stop_at_end_of
 from headgate.cli.options.cluster_access import perform
+from headgate.cli.wiring.expected_starts import prepare_starts_of
 from headgate.cli.wiring.metrics import serve_metrics_and_health
 from headgate.client.pager import ListRefused, ListResponse, list_all
 from headgate.dashboard.io.server import PageOptions, serve_page
@@ -39,6 +40,7 @@ from headgate.kube import conditions
 from headgate.kube.api_resources import NODES
 from headgate.kube.serializer import wire_json
 from headgate.nodes.io.node_clock import NodeClock
+from headgate.scheduling.config.queue_profile import QUEUE_SCHEDULERS
 from headgate.store import Store
 
 Wire = Mapping[str, Any]
@@ -215,6 +217,7 @@ async def _serve_page(
         url,
         secret=served.credentials.admin_token,
         open_as=open_as if options.dashboard_allows_actions else None,
+        prepare_starts=prepare_starts_of(QUEUE_SCHEDULERS, ()),
     )
     page = await stack.enter_async_context(serve_page(transport, sock, host, page_options))
     return page.address

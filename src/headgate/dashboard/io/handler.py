@@ -22,6 +22,7 @@ from headgate.dashboard.actions import read_action
 from headgate.dashboard.io.action_runner import ActionRunner
 from headgate.dashboard.io.details import find_detail
 from headgate.dashboard.io.event_stream import EventStream
+from headgate.dashboard.io.expected_starts import ExpectedStarts
 from headgate.dashboard.io.feed import ViewsFeed
 from headgate.dashboard.io.recorded_history import find_history
 from headgate.dashboard.io.viewers import Viewer, Viewers
@@ -63,7 +64,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 class PageHandler:
     """``hosts``: the values of ``Host`` that are accepted; empty for all of them. ``server``: the cluster, as text.
-    ``runner``: None if the page changes nothing."""
+    ``runner``: None if the page changes nothing. ``expected_starts``: None if it estimates nothing."""
 
     def __init__(
         self,
@@ -73,6 +74,7 @@ class PageHandler:
         hosts: frozenset[str],
         server: str,
         runner: ActionRunner | None = None,
+        expected_starts: ExpectedStarts | None = None,
     ) -> None:
         self._feed: Final = feed
         self._viewers: Final = viewers
@@ -80,6 +82,7 @@ class PageHandler:
         self._hosts: Final = hosts
         self._server: Final = server
         self._runner: Final = runner
+        self._expected_starts: Final = expected_starts
         self._files: Final = read_page()
         self._streams: Final[dict[EventStream, tuple[str, str]]] = {}  # the token and the address of each
 
@@ -187,6 +190,9 @@ class PageHandler:
             case ["pods" | "workloads" as kind, namespace, name]:
                 found = await find_detail(self._feed, self._viewers, viewer, kind, namespace, name)
                 return _json(redact_detail(found, rights)) if not isinstance(found, Verdict) else _refused(found)
+            case ["estimates", "pods" | "workloads" as kind, namespace, name] if self._expected_starts is not None:
+                starts = await self._expected_starts.find(viewer, rights, kind, namespace, name)
+                return _refused(starts) if isinstance(starts, Verdict) else _json(starts)
             case ["history", "pods" | "workloads" as kind, namespace, name]:
                 history = await find_history(self._feed, self._viewers, viewer, kind, namespace, name)
                 return _refused(history) if isinstance(history, Verdict) else _json(history)

@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from headgate.dashboard.io.action_runner import ActionRunner, OpenAs
+from headgate.dashboard.io.expected_starts import ExpectedStarts, PrepareStarts
 from headgate.dashboard.io.feed import ViewsFeed
 from headgate.dashboard.io.handler import PageHandler
 from headgate.dashboard.io.viewers import Viewers
@@ -43,7 +44,8 @@ class PageOptions(msgspec.Struct, frozen=True):
     """``server``: the cluster, as the page names it. ``tls``: None for plain HTTP. ``has_operator``: whether a token
     that is printed shows what the process may read; otherwise every viewer needs a token of the cluster. ``secret``:
     the operator's token follows from it, so that it is the same after a restart; empty for a random token.
-    ``open_as``: with whose credentials actions are performed; None if the page changes nothing."""
+    ``open_as``: with whose credentials actions are performed; None if the page changes nothing.
+    ``prepare_starts``: None if it estimates no starts."""
 
     server: str
     make_views: Callable[[], ClusterViews] = ClusterViews
@@ -51,6 +53,7 @@ class PageOptions(msgspec.Struct, frozen=True):
     has_operator: bool = True
     secret: str = ""
     open_as: OpenAs | None = None
+    prepare_starts: PrepareStarts | None = None
 
 
 class ServedPage(msgspec.Struct, frozen=True):
@@ -74,7 +77,9 @@ async def serve_page(
     sessions = Sessions(f"headgate-{port}", is_secure=options.tls is not None, operator_token=token)
     hosts = _hosts(port) if is_loopback(host) else frozenset[str]()
     runner = None if options.open_as is None else ActionRunner(feed, options.open_as)
-    handler = PageHandler(feed, Viewers(feed.transport, token), sessions, hosts, options.server, runner)
+    viewers = Viewers(feed.transport, token)
+    starts = None if options.prepare_starts is None else ExpectedStarts(feed, viewers, options.prepare_starts)
+    handler = PageHandler(feed, viewers, sessions, hosts, options.server, runner, starts)
     shown = f"[{host}]" if ":" in host else host
     address = f"{'http' if options.tls is None else 'https'}://{shown}:{port}/{f'#token={token}' if token else ''}"
     server = HTTPServer(handler, _LIMITS, None if certificate is None else key_pair_context(certificate))

@@ -12,6 +12,8 @@ export class UnitView {
     this.path = `/api/${target}`;
     this.historyPath = `/api/history/${target}`;
     this.recorded = h("div", {}, h("button", { type: "button", on: { click: () => this.showRecorded() } }, "Show all that is recorded"));
+    this.startsPath = `/api/estimates/${target}`;
+    this.expected = h("div", {}, h("button", { type: "button", on: { click: () => this.showExpected() } }, "Estimate when it will start"));
     this.title = unit;
     this.element = h("div", {}, h("p", { class: "muted" }, "Reading …"));
     this.shown = "";
@@ -52,12 +54,25 @@ export class UnitView {
     }
   }
 
+  // On request, because the present state is replayed, which may take seconds.
+  async showExpected() {
+    this.expected.replaceChildren(h("p", { class: "muted", role: "status" }, "Replaying the present state …"));
+    try {
+      const found = Object.entries(await get(this.startsPath));
+      const parts = found.map(([key, each]) => [h("p", {}, key ? [name(key), ": "] : null, expectedText(each)), h("ul", { class: "muted" }, (each.basis ?? []).map((line) => h("li", {}, name(line))))]);
+      this.expected.replaceChildren(...(parts.length ? parts.flat() : [h("p", {}, "It does not wait, or its Workload is not known.")]));
+    } catch (error) {
+      this.expected.replaceChildren(h("p", { class: "error", role: "alert" }, error.message));
+    }
+  }
+
   content(detail) {
     const parts = [h("p", {}, back()), h("h1", {}, `${detail.kind} `, name(`${detail.namespace}/${detail.name}`))];
     parts.push(section("What has happened", h("ol", { class: "steps" }, detail.history.map((step) =>
       h("li", { class: step.at ? null : "to-come" }, h("span", { class: "muted" }, step.at ? local(step.at) : ""), h("b", {}, step.name), h("span", { class: "name" }, step.note))))));
     if (detail.pod) parts.push(...podSections(detail));
     for (const each of detail.workloads) parts.push(...workloadSections(each));
+    if (detail.pod?.state === "waiting" || detail.workloads.some((each) => each.state === "pending")) parts.push(section("Expected start", this.expected));
     parts.push(section("Recorded", this.recorded));
     parts.push(section("In a terminal", h("ul", {}, detail.commands.map((each) => h("li", {}, h("code", {}, each))))));
     return parts;
@@ -71,6 +86,13 @@ function back() {
 function local(at) {
   const time = new Date(at);
   return Number.isNaN(time.getTime()) ? at : time.toLocaleString("sv-SE");
+}
+
+function expectedText(each) {
+  if (each.state === "no basis") return ["no basis: ", name(each.reason)];
+  if (each.state === "now") return ["now", each.place ? [" (", name(each.place), ")"] : null];
+  if (each.state === "later") return `after ${local(each.earliest)}: the upper end is too far away to be estimated`;
+  return `between ${local(each.earliest)} and ${local(each.latest)}, in 8 of 10 replays`;
 }
 
 function section(title, ...content) {

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from headgate.capacity.explanation import PodExplanation
 from headgate.capacity.names import GATE
 from headgate.cli.options.cluster_access import perform
 from headgate.cli.wiring.estimates import EstimateEngines, make_quota_controller
+from headgate.client.pager import ListRefused
+from headgate.dashboard.io.expected_starts import PrepareStarts
 from headgate.estimates.estimator import SHARE, EstimateSettings, StartEstimate, no_basis, replays_for
 from headgate.estimates.pod_replay import PodReplayState
 from headgate.estimates.present_state import Objects, pod_state, workload_state
@@ -16,14 +18,17 @@ from headgate.estimates.starts import estimate_pods, estimate_workloads
 from headgate.estimates.units import group_of
 from headgate.estimates.workload_replay import SERVED, WorkloadState, workload_key
 from headgate.http.transport import Transport
+from headgate.jobs.names import OWN_GATES
 from headgate.kube import conditions
 from headgate.kube.api_resources import NODES, PODS
 from headgate.kube.lenient_reader import find_object, find_text
 from headgate.kube.scheduling_gates import gate_names
 from headgate.kube.timestamps import human_duration
+from headgate.quota.explain.description import WorkloadDescription
 from headgate.quota.kinds.names import CLUSTER_QUEUES, LOCAL_QUEUES, WORKLOADS
 from headgate.quota.names import ADMISSION_GATED_BY, ADMITTED
 from headgate.runtime.inspection.listed_objects import SCHEDULED, ListedObjects, list_objects
+from headgate.runtime.inspection.object_reads import get_object
 
 Wire = dict[str, Any]
 
@@ -31,19 +36,58 @@ MAX_TARGETS: Final = 500
 WORKLOAD_RESOURCES: Final = (WORKLOADS, *(each for each, _ in SERVED if each != WORKLOADS))
 
 
-async def expected_pod_start(
-    transport: Transport, pod: Wire, served: Collection[str], gated: Collection[str], now_s: float
-) -> StartEstimate:
-    """The estimate for a waiting pod, and for its whole gang if it has one."""
+async def prepare_expected_starts(
+    transport: Transport,
+    pod: PodExplanation | None,
+    workloads: Iterable[WorkloadDescription],
+    served: Collection[str],
+    gated: Collection[str],
+    now_s: float,
+) -> Callable[[], dict[str, StartEstimate]]:
+    """Reads what the estimates of a unit need. The returned function computes them, which may take seconds: by
+    namespace/name of its pending Workloads; else, with an empty name, that of the pod itself."""
+    keys = [f"{each.namespace}/{each.name}" for each in workloads if each.state == "pending"]
+    if keys:
+        return await _prepare_workload_starts(transport, keys, now_s)
+    if pod is None or pod.state != "waiting":
+        return dict
+    found = await perform(transport, get_object(PODS, "pod", pod.namespace, pod.name))
+    # The Workload of a pod behind Kueue's gate decides; it is absent, or cannot be read, and that is shown already.
+    if isinstance(found, ListRefused) or set(gate_names(found)) & set(OWN_GATES):
+        return dict
+    return await _prepare_pod_start(transport, pod, found, (*served, *gated), now_s)
+
+
+def prepare_starts_of(served: Collection[str], gated: Collection[str]) -> PrepareStarts:
+    """For the page."""
+
+    def prepare(
+        transport: Transport, pod: PodExplanation | None, workloads: tuple[WorkloadDescription, ...], now_s: float
+    ) -> Awaitable[Callable[[], dict[str, StartEstimate]]]:
+        return prepare_expected_starts(transport, pod, workloads, served, gated, now_s)
+
+    return prepare
+
+
+async def _prepare_pod_start(
+    transport: Transport, explanation: PodExplanation, pod: Wire, schedulers: Collection[str], now_s: float
+) -> Callable[[], dict[str, StartEstimate]]:
+    """For a waiting pod, and for its whole gang if it has one."""
+    reason = unpredictable_hold(explanation)
     foreign = [each for each in gate_names(pod) if each != GATE]
-    if foreign:
-        return no_basis(f"it is not known when gates of other controllers are removed: {', '.join(foreign)}")
-    engines = EstimateEngines((*served, *gated))
-    listed = await perform(transport, list_objects(SCHEDULED))
-    reason = missing_reason(listed)
+    if foreign and not reason:
+        reason = f"it is not known when gates of other controllers are removed: {', '.join(foreign)}"
+    if not reason:
+        listed = await perform(transport, list_objects(SCHEDULED))
+        reason = missing_reason(listed)
     if reason:
-        return no_basis(reason)
-    return pod_starts(engines, pod_state(listed.objects, now_s), {"pod": targets_of(pod, listed.objects)})["pod"]
+        return lambda: {"": no_basis(reason)}
+
+    def compute() -> dict[str, StartEstimate]:
+        targets = {"": targets_of(pod, listed.objects)}
+        return pod_starts(EstimateEngines(schedulers), pod_state(listed.objects, now_s), targets)
+
+    return compute
 
 
 def unpredictable_hold(explanation: PodExplanation) -> str:
@@ -86,13 +130,19 @@ async def expected_workload_starts(
     transport: Transport, keys: Collection[str], now_s: float
 ) -> dict[str, StartEstimate]:
     """Estimates for pending Workloads, by namespace/name."""
+    return (await _prepare_workload_starts(transport, keys, now_s))()
+
+
+async def _prepare_workload_starts(
+    transport: Transport, keys: Collection[str], now_s: float
+) -> Callable[[], dict[str, StartEstimate]]:
     listed = await perform(transport, list_objects(WORKLOAD_RESOURCES))
     reason = missing_reason(listed)
     if not reason and len(keys) > MAX_TARGETS:
         reason = f"{len(keys)} Workloads wait; at most {MAX_TARGETS} are estimated at once: name a queue or a namespace"
     if reason:
-        return dict.fromkeys(keys, no_basis(reason))
-    return workload_starts(workload_state(listed.objects, now_s), keys, listed.objects)
+        return lambda: dict.fromkeys(keys, no_basis(reason))
+    return lambda: workload_starts(workload_state(listed.objects, now_s), keys, listed.objects)
 
 
 def workload_starts(state: WorkloadState, keys: Collection[str], objects: Objects) -> dict[str, StartEstimate]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.capacity.explanation import PodExplanation, PodHold
-from headgate.cli.commands.expected_starts import estimate_text, unpredictable_hold
+from headgate.cli.wiring.expected_starts import estimate_text, unpredictable_hold
 from headgate.estimates.estimator import EstimateSettings, range_of
 
 
