@@ -15,7 +15,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import click
 from msgspec import inspect
 
 from headgate.cli.commands.run import command
@@ -287,7 +286,7 @@ def argument_check() -> str:
     switches: list[str] = []
     options: list[str] = []
     refused: dict[str, str] = {}
-    for parameter in command.get_params(click.Context(command)):
+    for parameter in command.params:
         for name in (*parameter.opts, *parameter.secondary_opts):
             if name in REFUSED_ARGUMENTS:
                 refused[name] = REFUSED_ARGUMENTS[name]
@@ -295,6 +294,8 @@ def argument_check() -> str:
                 switches.append(name)
             else:
                 options.append(name)
+    # The parameters with the option for help depend on how the process has used the command before: click caches it.
+    refused["--help"] = REFUSED_ARGUMENTS["--help"]
     texts = {
         "SWITCHES": _lines(map(json.dumps, switches)),
         "OPTIONS": _lines(map(json.dumps, options)),

@@ -4,6 +4,9 @@ They refuse nothing that Headgate accepts. `tests/real/test_helm_values.py` runs
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -23,6 +26,7 @@ from headgate.install.options import FEATURE_GATES
 from headgate.install.template import Text, When
 from headgate.kube.feature_gates import GATES, parse_feature_gates
 
+REPOSITORY = Path(__file__).parents[3]
 MAY_BE_REPEATED = {"--config", FEATURE_GATES}
 """Files of other kinds, and feature gates: the check of `gatePolicies` reads them."""
 
@@ -105,3 +109,13 @@ def test_the_pattern_of_feature_gates_is_that_of_the_option(text: str) -> None:
     read = parse_feature_gates(text)
     is_disagreement = isinstance(read, str) and "both" in read
     assert _matches((chart_schema.GATE_LIST,), text) == (not isinstance(read, str) or is_disagreement)
+
+
+def test_the_check_of_arguments_does_not_depend_on_earlier_uses_of_the_command() -> None:
+    """In a process of its own, because click keeps the first option for help."""
+    used = "import click; from headgate.cli.commands.run import command as run; from tools import chart_schema\n"
+    used += (
+        "run.get_params(click.Context(run, help_option_names=['-h', '--help'])); print(chart_schema.argument_check())"
+    )
+    found = subprocess.run([sys.executable, "-c", used], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert found.stdout == argument_check() + "\n"
