@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -56,9 +55,9 @@ def test_every_field_of_a_configuration_is_in_the_schema() -> None:
 
 def test_every_option_of_the_command_is_known_to_the_template() -> None:
     written = argument_check()
-    for parameter in command.get_params(click.Context(command)):
-        for name in (*parameter.opts, *parameter.secondary_opts):
-            assert f'"{name}"' in written, name
+    names = [name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)]
+    for name in (*names, "--help"):
+        assert f'"{name}"' in written, name
 
 
 def test_every_argument_that_the_installation_sets_is_refused_in_extra_args() -> None:
