@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from harness.browser import Browser
 from harness.embedded_server import EmbeddedServer
 from harness.scheduler_process import send, wait_for
-from headgate.capacity.names import OPT_IN, QUEUE_NAME
+from shown_objects import a_job, a_pod
 from simulated_clusters import any_flavor, kueue_queue, volcano_queue
 
 COMPONENTS = "apiserver,nodes,controllers,scheduler,quota,jobs"
@@ -20,30 +19,6 @@ GATE = "example.com/data"
 HOSTILE = "<img src=x onerror=alert(1)>\u202egnp"
 LONGEST = "a" * 253
 MANY = 500
-
-
-def a_pod(name: str, cpu: str = "1", queue: str = "q", gates: tuple[str, ...] = ()) -> dict[str, Any]:
-    annotations = {QUEUE_NAME: queue, OPT_IN: "true", "headgate.dev/run-for": "5h"}
-    container = {"name": "main", "image": "job", "resources": {"requests": {"cpu": cpu}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "annotations": annotations},
-        "spec": {
-            "schedulerName": "headgate",
-            "restartPolicy": "Never",
-            "containers": [container],
-            "schedulingGates": [{"name": each} for each in gates],
-        },
-    }
-
-
-def a_job(name: str) -> dict[str, Any]:
-    template = a_pod(name, "2")
-    del template["spec"]["schedulerName"]
-    template = {"metadata": {"annotations": {"headgate.dev/run-for": "5h"}}, "spec": template["spec"]}
-    metadata = {"name": name, "labels": {"kueue.x-k8s.io/queue-name": "kq"}}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template}}
 
 
 def fill(server: EmbeddedServer) -> None:

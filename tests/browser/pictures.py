@@ -10,11 +10,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from browser.page_cluster import COMPONENTS, KUEUE, PODS, QUEUES, a_job, a_pod, is_admitted, show, workload_of
+from browser.page_cluster import COMPONENTS, KUEUE, PODS, QUEUES, is_admitted, show, workload_of
 from harness.browser import Browser, chromium_program
 from harness.embedded_server import EmbeddedServer
 from harness.page import Page
 from harness.scheduler_process import send, wait_for
+from shown_objects import a_job, a_pod
 from simulated_clusters import any_flavor, kueue_queue, volcano_queue
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "images"

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from browser.page_cluster import LONGEST, PODS, QUEUES, VIEWS, a_pod, show
+from browser.page_cluster import LONGEST, PODS, QUEUES, VIEWS, show
 from harness.browser import Browser
 from harness.embedded_server import EmbeddedServer
 from harness.page import Page
 from harness.scheduler_process import send, wait_for
+from shown_objects import a_pod
 from simulated_clusters import volcano_queue
 
 SCRIPT = "<script>document.title = 'taken'</script>"

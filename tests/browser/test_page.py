@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from browser.page_cluster import GATE, POD_VIEW, PODS, QUEUES, VIEWS, a_pod, show, workload_of
+from browser.page_cluster import GATE, POD_VIEW, PODS, QUEUES, VIEWS, show, workload_of
 from harness.browser import Browser
 from harness.embedded_server import EmbeddedServer
 from harness.page import Page
 from harness.scheduler_process import send
+from shown_objects import a_pod
 from simulated_clusters import volcano_queue
 
 

@@ -22,6 +22,7 @@ from headgate.estimates.starts import estimate_pods, estimate_workloads
 from headgate.estimates.workload_replay import SERVED, workload_key
 from headgate.kube.api_resources import NAMESPACES, NODES, PODS
 from headgate.quota.kinds.names import WORKLOADS
+from headgate.simulate.job_objects import Queueing
 from headgate.simulate.simulation import JournalEntry, Simulation
 from headgate.simulate.trace import TraceJob
 from simulated_clusters import any_flavor, kueue_queue, machines, simulation_input, volcano_queue
@@ -87,7 +88,9 @@ RUN_S: dict[str, int] = {}
 @pytest.mark.parametrize("queueing", ["volcano", "kueue"])
 @given(drawn=drawn_jobs)
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_with_fixed_run_times_the_estimate_is_the_start(queueing: str, drawn: list[tuple[int, int, str, int]]) -> None:
+def test_with_fixed_run_times_the_estimate_is_the_start(
+    queueing: Queueing, drawn: list[tuple[int, int, str, int]]
+) -> None:
     jobs = traced(drawn)
     RUN_S.clear()
     RUN_S.update({each.name: int(each.run) for each in jobs})
@@ -97,7 +100,7 @@ def test_with_fixed_run_times_the_estimate_is_the_start(queueing: str, drawn: li
         else [any_flavor(), *kueue_queue("a", 3), *kueue_queue("b", 4)]
     )
     # A queue of the machines would depend on where pods are placed.
-    given_input = simulation_input([*machines(2, cpu=16), *queues], queueing=queueing)  # type: ignore[arg-type]  # a str
+    given_input = simulation_input([*machines(2, cpu=16), *queues], queueing=queueing)
     starts: dict[str, float] = {}
     what = "admitted" if queueing == "kueue" else "bound"
 

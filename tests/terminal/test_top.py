@@ -9,7 +9,6 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,7 +18,7 @@ from harness.page import Page
 from harness.processes import free_ports
 from harness.scheduler_process import send, wait_for
 from harness.tmux import PROMPT, TmuxTerminal
-from headgate.capacity.names import OPT_IN, QUEUE_NAME
+from shown_objects import a_job, a_pod
 from simulated_clusters import any_flavor, kueue_queue, volcano_queue
 
 COMPONENTS = "apiserver,nodes,controllers,scheduler,quota,jobs"
@@ -32,30 +31,6 @@ HOSTILE = "\x1b]0;forged\x07\x1b[31mred\u202egnp 日本語 😀"
 LONGEST = "a" * 253
 HEADING = "headgate top"
 MANY = 40
-
-
-def a_pod(name: str, cpu: str = "1", queue: str = "q", gates: tuple[str, ...] = ()) -> dict[str, Any]:
-    annotations = {QUEUE_NAME: queue, OPT_IN: "true", "headgate.dev/run-for": "5h"}
-    container = {"name": "main", "image": "job", "resources": {"requests": {"cpu": cpu}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "annotations": annotations},
-        "spec": {
-            "schedulerName": "headgate",
-            "restartPolicy": "Never",
-            "containers": [container],
-            "schedulingGates": [{"name": each} for each in gates],
-        },
-    }
-
-
-def a_job(name: str) -> dict[str, Any]:
-    pod = a_pod(name, "2")["spec"]
-    template = {"spec": {key: pod[key] for key in ("restartPolicy", "containers")}}
-    template["metadata"] = {"annotations": {"headgate.dev/run-for": "5h"}}
-    metadata = {"name": name, "labels": {"kueue.x-k8s.io/queue-name": "kq"}}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template}}
 
 
 @pytest.fixture(scope="module")

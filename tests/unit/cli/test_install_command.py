@@ -1,4 +1,7 @@
-"""The options of `headgate install`: what they print, and which do not fit together."""
+"""The options of `headgate install`: what they print, and which do not fit together.
+
+One file, longer than a module should be: each test is one command line, and the tests do not depend on each other.
+"""
 
 from __future__ import annotations
 

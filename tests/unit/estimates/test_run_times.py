@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,15 +14,12 @@ from headgate.estimates.units import Unit
 NOW_S = 10_000.0
 
 
-def unit(name: str = "u", queue: str = "q", owner: str = "o", template: str = "t", **more: object) -> Unit:
+def unit(name: str = "u", queue: str = "q", owner: str = "o", template: str = "t", **more: Any) -> Unit:
     return msgspec.structs.replace(Unit(name, queue, owner, template, 0.0), **more)
 
 
-def ended(count: int, run_s: float, **more: object) -> list[Unit]:
-    return [
-        unit(f"{more}-{number}", **more, started_s=100.0, ended_s=100.0 + run_s)  # type: ignore[arg-type]
-        for number in range(count)
-    ]
+def ended(count: int, run_s: float, **more: Any) -> list[Unit]:
+    return [unit(f"{more}-{number}", **more, started_s=100.0, ended_s=100.0 + run_s) for number in range(count)]
 
 
 def drawn(history: RunTimeHistory, wanted: Unit, seeds: int = 200) -> list[float]:

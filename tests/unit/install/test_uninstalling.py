@@ -1,4 +1,7 @@
-"""Uninstallation: the order of the steps, what is released, what stays, and that it may be repeated."""
+"""Uninstallation: the order of the steps, what is released, what stays, and that it may be repeated.
+
+One file, longer than a module should be: each test runs the same steps on one cluster, and is read alone.
+"""
 
 from __future__ import annotations
 

@@ -52,9 +52,10 @@ def a_set(name: str, size: int = 2, replicas: int = 1, priority: str = "", **spe
     labels = {"kueue.x-k8s.io/queue-name": "lq"}
     if priority:
         labels["kueue.x-k8s.io/priority-class"] = priority
-    template = {"size": size, "leaderTemplate": a_template("1"), "workerTemplate": a_template("1", hostname="w")}
-    for each in ("leaderTemplate", "workerTemplate"):
-        template[each]["spec"]["restartPolicy"] = "Always"  # type: ignore[index]
+    leader, worker = a_template("1"), a_template("1", hostname="w")
+    template: Object = {"size": size, "leaderTemplate": leader, "workerTemplate": worker}
+    for each in (leader, worker):
+        each["spec"]["restartPolicy"] = "Always"
     return {
         "apiVersion": "leaderworkerset.x-k8s.io/v1",
         "kind": "LeaderWorkerSet",
